@@ -1,0 +1,77 @@
+# Front door. The work is done by meson and ninja under build/; see `make help`.
+#
+# BUILD   where the builds go                         (build)
+# prefix  where `make install` puts things            (/usr/local)
+# DESTDIR staging root for `make install`
+# SCALE   how much work `make torture` does           (20 times `make check`)
+# TIME    seconds per target for `make fuzz`          (60)
+# LAYER   the layer for `make unit`                   (all)
+
+BUILD ?= build
+SCALE ?= 20
+TIME ?= 60
+LAYER ?=
+export BUILD
+ifdef prefix
+export prefix
+endif
+
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all setup demo check unit bench install asan tsan fuzz torture format clean help
+
+all:
+	@scripts/build gcc
+
+setup:
+	@scripts/setup-packages
+
+demo: setup
+	@scripts/build gcc
+	@scripts/demo $(BUILD)/gcc
+
+check: setup
+	@scripts/run-tests
+
+unit:
+	@scripts/run-tests --only gcc --suite unit$(if $(LAYER),-$(LAYER))
+
+bench: setup
+	@scripts/build gcc
+	@scripts/bench $(BUILD)/gcc
+
+install: all
+	@meson install -C $(BUILD)/gcc --no-rebuild
+
+asan: setup
+	@scripts/run-tests --only asan
+
+tsan: setup
+	@scripts/run-tests --only tsan
+
+fuzz: setup
+	@scripts/build fuzz
+	@scripts/fuzz $(BUILD)/fuzz $(TIME)
+
+torture: setup
+	@scripts/run-tests --only gcc,tsan --suite torture --scale $(SCALE)
+
+format:
+	@scripts/list-files '*.[ch]' include src tests bench examples | xargs -r clang-format -i
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make            build the library and the shelf command in $(BUILD)/gcc'
+	@echo 'make demo       install what is missing, build, show what shelf does'
+	@echo 'make check      install what is missing, build, run all tests (gcc, ASan+UBSan, TSan, clang)'
+	@echo 'make unit       unit tests only; LAYER=fd for one layer'
+	@echo 'make bench      run the benchmarks'
+	@echo 'make install    library, headers, shelf.pc, command and man pages; DESTDIR= prefix='
+	@echo 'make asan       the tests of the ASan+UBSan build only'
+	@echo 'make tsan       the tests of the ThreadSanitizer build only'
+	@echo 'make torture    torture tests, SCALE=$(SCALE) times as long as in make check'
+	@echo 'make fuzz       libFuzzer on each target, TIME=$(TIME) seconds each'
+	@echo 'make format     clang-format over all C files'
+	@echo 'make clean      remove $(BUILD)'
