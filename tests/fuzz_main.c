@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs a fuzz target without libFuzzer: on the files named as arguments, or, without arguments,
  * on seeded pseudo-random inputs. Bounded by SHELF_TEST_SCALE; the seed is printed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the tests share, on top of cmocka: seeds, amounts of work, segment names, child processes.
  *
