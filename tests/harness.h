@@ -27,18 +27,18 @@
 #include <cmocka.h>
 
 enum {
-	TEST_SKIP = 77,		/* exit status of a skipped test program */
-	TEST_NAME_SIZE = 64,	/* room that fresh_name needs */
+	TEST_SKIP = 77, /* exit status of a skipped test program */
+	TEST_NAME_SIZE = 64, /* room that fresh_name needs */
 };
 
 /* Ends the program unless COND holds. For any thread and any process. */
-#define CHECK(cond)                                                                              \
-	do {                                                                                     \
-		if (!(cond)) {                                                                   \
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
 			fprintf(stderr, "%s:%d: CHECK(%s) failed, errno %d\n", __FILE__, __LINE__, \
-				#cond, errno);                                                   \
-			abort();                                                                 \
-		}                                                                                \
+				#cond, errno);                                                     \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 /* The seed of this run; printed the first time. Call it first from the main thread. */
