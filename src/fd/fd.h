@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fd.h - descriptor tables for the layers above (public face: <shelf/fdtable.h>).
+ *
+ * Files of every kind begin with struct fd_file.  Slots hold counted references.
+ * A function that takes a reference off a slot hands it to the caller, who does
+ * what a close of its kind needs (record locks) and then fd_put()s it.
+ * All return 0 (or a number) or -errno.  `limit` is the caller's RLIMIT_NOFILE.
+ */
+#ifndef SHELF_FD_FD_H
+#define SHELF_FD_FD_H
+
+#include "base/refcount.h"
+#include "epoch/epoch.h"
+
+struct fd_table;
+
+struct fd_file {
+	struct ref count; /* table slots + counted users */
+	uint32_t type; /* enum fd_type; fixed while the file lives */
+	struct retired retired;
+};
+
+/* Types below FD_TYPE_USER are shelf's own; a user of fdtable.h takes FD_TYPE_USER and up. */
+enum fd_type {
+	FD_TYPE_NONE,
+	FD_TYPE_REG,
+	FD_TYPE_DIR,
+	FD_TYPE_PATH, /* O_PATH */
+	FD_TYPE_NODE, /* fifo, socket, device special file opened below the shelf */
+	FD_TYPE_PIPE,
+	FD_TYPE_EVENTFD,
+	FD_TYPE_TIMERFD,
+	FD_TYPE_SIGNALFD,
+	FD_TYPE_EPOLL,
+	FD_TYPE_INOTIFY,
+	FD_TYPE_USER = 32,
+	FD_TYPES = 64
+};
+
+/* Process-local.  Called on the last put, outside any section of its own; frees through epoch_retire. */
+typedef void fd_release_fn(struct slot *self, struct fd_file *file);
+void fd_register_type(uint32_t type, fd_release_fn *release);
+
+#define FD_CLOEXEC_BIT 1u
+#define FD_CLOFORK_BIT 2u
+
+int fd_layer_init(struct segment *seg); /* creator: segment-wide count and limit */
+int fd_layer_attach(struct segment *seg);
+int64_t fd_files_open(struct segment *seg);
+void fd_set_segment_limit(struct segment *seg, uint64_t limit); /* past it: ENFILE */
+
+int fd_table_create(struct slot *self, struct fd_table **out);
+void fd_table_share(struct slot *self, struct fd_table *tab); /* one more task uses it: no single-user borrow from now on */
+/* fork: a new table with the same files, those with CLOFORK left out. */
+int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out);
+/* A reference handed over by the table; `fd` is the number it stood at. */
+typedef void fd_drop_fn(struct slot *self, void *ctx, int fd, struct fd_file *file);
+/* One task less; the last one out hands every file to drop and frees the table. */
+void fd_table_leave(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
+/* exec: everything marked CLOEXEC. */
+void fd_table_exec(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
+/* Threads that may use the table at once: 1 allows the single-user borrow. */
+void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users);
+
+/* Initialise the head; count 1, owned by the caller.  -ENFILE past the segment's limit. */
+int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type);
+
+int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit); /* the number; EMFILE, EINVAL */
+void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits); /* takes the reference */
+void fd_cancel(struct slot *self, struct fd_table *tab, int fd); /* undo fd_reserve */
+
+int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t limit, unsigned bits);
+/* *replaced (NULL if none) is handed to the caller.  EBADF, EBUSY (newfd reserved). */
+int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit, unsigned bits,
+	    struct fd_file **replaced);
+int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out); /* close */
+#define FD_RANGE_CLOEXEC 1u
+int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last, unsigned flags,
+		   fd_drop_fn *drop, void *ctx);
+int fd_get_bits(struct slot *self, struct fd_table *tab, int fd); /* FD_*_BIT or EBADF */
+int fd_set_bits(struct slot *self, struct fd_table *tab, int fd, unsigned bits);
+/* The lowest number >= from that is open, -1 if none: /proc/self/fd, shelf fds. */
+int fd_next_open(struct slot *self, struct fd_table *tab, int from);
+
+/*
+ * The lookups.  fd_borrow: between it and fd_return the file is good and the
+ * thread may not block (in `borrow` it is a read section; other schemes hold a
+ * lock or a count).  fd_get: a counted reference, for calls that may block.
+ * Defined in fd/lookup.h by the scheme the build chose:
+ *	int fd_borrow(self, tab, fd, struct fd_file **out);	0 or -EBADF
+ *	void fd_return(self, tab, file);
+ *	int fd_get(self, tab, fd, struct fd_file **out);	0 or -EBADF
+ *	int fd_get_typed(self, tab, fd, type, &out);		-EBADF, -EINVAL
+ *	void fd_put(self, file);
+ * and for the biglock scheme, empty in the others:
+ *	scheme_names_enter(self); scheme_names_exit(self);	around every name call (api/)
+ */
+#include "fd/lookup.h"
+
+#endif

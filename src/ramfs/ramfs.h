@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ramfs.h - the in-memory file system: directories' changes, links, data pages.
+ * All return 0 (or a count) or -errno.
+ */
+#ifndef SHELF_RAMFS_RAMFS_H
+#define SHELF_RAMFS_RAMFS_H
+
+#include "vfs/vfs.h"
+
+int ramfs_attach(struct segment *seg); /* registers drop functions and recovery */
+
+/* ---- names (names.c, rename.c) --------------------------------------------------------------
+ * Whole calls: walk, permissions, locks, intent, steps.  `start` is counted by the caller or NULL (cwd).
+ * Not inside a section. */
+
+/* What open needs: finds or creates.  On 0 *inode is counted for the caller; *created says which. */
+struct open_walk {
+	struct inode *inode;
+	bool created;
+};
+int ramfs_open(struct who *w, struct inode *start, const char *path, int flags, uint32_t mode, unsigned walk_flags,
+	       struct open_walk *out);
+int ramfs_tmpfile(struct who *w, struct inode *start, const char *path, uint32_t mode, int flags, struct inode **out);
+int ramfs_mknod(struct who *w, struct inode *start, const char *path, uint32_t mode, uint64_t rdev);
+int ramfs_mkdir(struct who *w, struct inode *start, const char *path, uint32_t mode);
+int ramfs_symlink(struct who *w, const char *target, struct inode *start, const char *path);
+int ramfs_unlink(struct who *w, struct inode *start, const char *path);
+int ramfs_rmdir(struct who *w, struct inode *start, const char *path);
+/* AT_EMPTY_PATH with an O_TMPFILE: from_inode given, from ignored. */
+int ramfs_link(struct who *w, struct inode *from_start, const char *from, struct inode *from_inode, bool follow,
+	       struct inode *to_start, const char *to);
+int ramfs_rename(struct who *w, struct inode *from_start, const char *from, struct inode *to_start, const char *to,
+		 unsigned flags);
+
+/* In a section, no shared store. Fills linux_dirent64 records from *pos on; *pos moves. */
+ssize_t ramfs_getdents_epoch(struct who *w, struct inode *dir, uint64_t *pos, void *buf, size_t size);
+/* The path of a directory below root: from the end of buf backwards; its start through *at. -ENOENT removed, -ERANGE */
+int ramfs_path_epoch(struct who *w, struct inode *inode, struct inode *root, char *buf, size_t size, char **at);
+
+/* ---- data (data.c, resize.c, fallocate.c, seek.c) ----------------------------------------------
+ * Reads: inside a section, lock-free, atomic against writes; DATA_AGAIN after a bounded number of
+ * retries: the caller counts the file, leaves the section and calls the _locked form. */
+#define DATA_AGAIN (-4096)
+ssize_t ramfs_read_epoch(struct slot *self, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t pos,
+			 size_t total);
+/* One buffer: the hot path of pread. */
+ssize_t ramfs_pread_epoch(struct slot *self, struct inode *inode, void *buf, size_t n, uint64_t pos);
+ssize_t ramfs_read_slow(struct slot *self, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t pos,
+			size_t total); /* takes the lock; inode counted; not in a section */
+/* Writes: the inode is counted or borrowed; pos is ignored with append and set to where it wrote.
+ * nonblock: -EAGAIN instead of waiting for the lock (RWF_NOWAIT, and the in-section attempt). */
+#define WRITE_APPEND 1u
+#define WRITE_TRY 2u
+ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t *pos,
+		    size_t total, unsigned flags);
+int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length);
+int ramfs_fallocate(struct who *w, struct inode *inode, int mode, uint64_t off, uint64_t len);
+int64_t ramfs_seek_epoch(struct slot *self, struct inode *inode, uint64_t off, int whence); /* SEEK_DATA, SEEK_HOLE: or -ENXIO */
+ssize_t ramfs_copy_range(struct who *w, struct inode *in, uint64_t in_pos, struct inode *out, uint64_t *out_pos,
+			 size_t n, unsigned flags);
+
+#endif

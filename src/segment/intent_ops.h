@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Every multi-step update that leaves an intent record, by layer. */
+#ifndef SHELF_SEGMENT_INTENT_OPS_H
+#define SHELF_SEGMENT_INTENT_OPS_H
+
+enum intent_op {
+	INTENT_NONE,
+	/* segment */
+	INTENT_GROW,
+	INTENT_PAGE_RUN,
+	INTENT_SLAB,
+	/* fd */
+	INTENT_FD_INSTALL,
+	INTENT_FD_DUP2,
+	INTENT_FD_CLOSE,
+	INTENT_FD_COPY,
+	/* vfs, ramfs */
+	INTENT_CREATE,
+	INTENT_LINK,
+	INTENT_UNLINK,
+	INTENT_RMDIR,
+	INTENT_RENAME,
+	INTENT_EXCHANGE,
+	INTENT_EXTEND,
+	INTENT_TRUNCATE,
+	INTENT_FALLOCATE,
+	INTENT_XATTR,
+	INTENT_FLOCK,
+	/* task */
+	INTENT_FORK,
+	INTENT_EXIT,
+	INTENT_OPS
+};
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.h - the shared memory: creation, attaching, growth, thread slots,
+ * pages, objects, intent records.
+ *
+ * A segment is the file /dev/shm/shelf.NAME, mode 0600, sparse, mapped
+ * MAP_SHARED at the base address in its header in every process, so pointers
+ * inside it are plain pointers.  No descriptor stays open.
+ *
+ * Layout (docs/segment-format.md):
+ *	page 0			struct seg_header
+ *	SEG_SLOTS_AT		thread slots, one page each, committed when claimed
+ *	hdr->frames		struct frame per 4 KiB page of the chunk area
+ *	hdr->chunks		2 MiB chunks, committed by fallocate + MADV_POPULATE_WRITE
+ */
+#ifndef SHELF_SEGMENT_SEGMENT_H
+#define SHELF_SEGMENT_SEGMENT_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "lock/lock.h"
+
+struct seg_header;
+struct slot;
+
+/* Process-local handle.  Lives in memory mapped at attach, never in malloc. */
+struct segment {
+	struct seg_header *hdr; /* == base address */
+	uint64_t size;
+	bool read_only; /* attached for reading: only the own slot page is writable */
+	bool membarrier; /* GLOBAL_EXPEDITED registered */
+	char name[256];
+	uint64_t file_dev, file_ino; /* growth refuses another file under the name */
+};
+
+struct segment_options {
+	uint64_t size; /* 0: half of RAM.  Rounded up to 2 MiB; minimum 4 MiB. */
+	uint64_t base; /* 0: chosen, and free in this process */
+	uint32_t max_slots; /* 0: 4096 threads */
+};
+
+/* All: 0 or -errno.  `why` (may be NULL, else 256 bytes) gets one sentence: file, reason, what to do. */
+int segment_create(const char *name, const struct segment_options *opt, struct segment **out, char *why);
+int segment_attach(const char *name, bool read_only, struct segment **out, char *why);
+int segment_remove(const char *name, char *why);
+void segment_detach(struct segment *seg);
+
+/* Damage found: calls return -EIO from now on; the first reason is kept for `shelf stat`. */
+void segment_poison(struct segment *seg, const char *reason);
+bool segment_poisoned(const struct segment *seg);
+
+struct segment_space {
+	uint64_t total_pages, free_pages, committed_pages; /* free = not used, committed or not */
+};
+void segment_space(struct segment *seg, struct segment_space *out);
+
+/* Root objects of upper layers, found again by every process.  Set once by the creator. */
+enum seg_root { SEG_ROOT_EPOCH, SEG_ROOT_VFS, SEG_ROOT_TASKS, SEG_ROOT_FD, SEG_ROOT_SPECIAL, SEG_ROOTS };
+void *segment_root(const struct segment *seg, enum seg_root which);
+void segment_set_root(struct segment *seg, enum seg_root which, void *obj);
+
+/* ---- thread slots ------------------------------------------------------------------- */
+
+/*
+ * The calling thread's slot in `seg`, claimed at first use, kept in thread-local
+ * storage, given back at thread exit (pthread key) and dropped in a fork's child
+ * (pthread_atfork), which claims its own.  NULL only when all slots are taken by
+ * live threads.  Cost when warm: two thread-local loads and a compare.
+ */
+struct slot *slot_self(struct segment *seg);
+struct slot *slot_self_slow(struct segment *seg);
+void slot_release(struct slot *self);
+bool slot_alive(struct segment *seg, uint32_t id); /* pid exists and start time agrees; a stopped process is alive */
+struct slot *slot_by_id(struct segment *seg, uint32_t id);
+uint32_t slot_limit(const struct segment *seg); /* ids run from 1 to this */
+
+/* ---- pages --------------------------------------------------------------------------- */
+
+enum page_kind { PAGE_FREE, PAGE_CACHED, PAGE_DATA, PAGE_SLAB, PAGE_TABLE, PAGE_SPECIAL, PAGE_KINDS };
+#define PAGE_MAX_ORDER 9 /* a run of 2^9 pages is a whole chunk */
+#define PAGE_ZERO 1u
+
+/*
+ * A run of 2^order pages, aligned to its size, warm where possible.  NULL: the
+ * segment or /dev/shm is full.  Contents are undefined unless PAGE_ZERO.
+ * Order 0 comes from the thread's own cache: no shared store.
+ */
+void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigned flags);
+/* Usable again at once: readers that may still look re-check a sequence count. */
+void page_free(struct slot *self, void *page, unsigned order);
+/* Reserve: later page_alloc(order 0) calls of this thread cannot fail for `n` pages. 0 or -ENOSPC. */
+int page_reserve(struct slot *self, unsigned n);
+bool page_is_inside(const struct segment *seg, const void *p);
+/* Give cached and long-free memory back to the system (MADV_REMOVE); pages returned. */
+uint64_t pages_trim(struct slot *self);
+
+/* ---- objects --------------------------------------------------------------------------- */
+
+/* Object caches: slabs of one page (or a small run); sizes are multiples of 64 unless noted. */
+enum cache_id {
+	CACHE_64,
+	CACHE_128, /* dentries with short names */
+	CACHE_192,
+	CACHE_256, /* inodes */
+	CACHE_384, /* dentries with long names */
+	CACHE_576, /* radix nodes */
+	CACHE_1024,
+	CACHE_2048,
+	CACHE_IDS
+};
+
+void *cache_alloc(struct slot *self, enum cache_id id); /* undefined contents; NULL: full */
+void cache_free(struct slot *self, enum cache_id id, void *obj);
+/* By size, up to PAGE_BYTES << PAGE_MAX_ORDER: the smallest class or page run that holds it. */
+void *mem_alloc(struct slot *self, size_t bytes);
+void mem_free(struct slot *self, void *p, size_t bytes); /* the same size */
+
+#endif

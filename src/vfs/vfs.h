@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vfs.h - inodes, dentries, open files, path walk: the structures and what the
+ * layers above (ramfs, special, task, api) may call.
+ *
+ * What protects what (the letters stand on the fields below):
+ *	[c]  constant from the moment the object is published until it is freed
+ *	[d]  written under the lock of the directory; read in a section
+ *	[i]  written under inode.lock inside inode.seq; read in a section, checked with seq
+ *	[n]  as [d], and inside name_seq of both directories when a rename moves or swaps names
+ *	[a]  atomic by itself
+ *	[p]  the file's pos_lock
+ *
+ * A dentry *is* the directory entry, and its key (directory, name) never changes:
+ *	create	publishes a new dentry by one store into a hash chain;
+ *	unlink	takes it out by one store and retires it;
+ *	rename over an existing name stores the new inode into the target's dentry
+ *		(one store: no looker finds the name absent), then takes the source out;
+ *	rename to a free name publishes a new dentry and takes the source out.
+ * The moment in which both names could be seen is covered by name_seq of both
+ * directories: lookers in either of them retry while it is odd or has changed.
+ * The hash of a directory is complete, so a miss is an answer: there are no
+ * negative dentries.  Subdirectories point at their parent's inode, not at a dentry,
+ * so a rename of a directory touches none of its children.
+ *
+ * Lifetime: inodes are counted.  While nlink > 0 all names together hold one
+ * reference; open files, cwd and root of tasks, and a directory's link to its
+ * parent hold one each.  The last put frees data and retires the inode.
+ * A directory whose lock is held and whose INODE_DEAD is clear cannot go away.
+ */
+#ifndef SHELF_VFS_VFS_H
+#define SHELF_VFS_VFS_H
+
+#include <shelf/shelf.h>
+
+#include "base/refcount.h"
+#include "epoch/radix.h"
+#include "fd/fd.h"
+#include "lock/lock.h"
+
+#define NAME_LIMIT 255
+#define PATH_LIMIT 4096
+#define SYMLINK_LIMIT 40
+#define MAX_FILE_BYTES INT64_MAX /* as tmpfs on x86-64 */
+
+struct inode;
+struct dentry;
+struct xattrs;
+struct flocks;
+
+/* Hash table of one directory: buckets of chains linked through dentry.next[which]. */
+struct dir_table {
+	uint64_t mask; /* buckets - 1 */
+	uint32_t which; /* which of the two links the chains use: growing builds the other one */
+	uint32_t bytes;
+	struct retired retired;
+	atomic_ptr(struct dentry) bucket[];
+};
+
+struct dir_part {
+	atomic_ptr(struct dir_table) table; /* [d] NULL: empty directory */
+	struct radix index; /* [d] cookie -> dentry, for readdir */
+	atomic_u64 next_cookie; /* [d] starts at 3: 0,1,2 are start, "." and ".." */
+	atomic_ptr(struct inode) parent; /* [n] counted */
+	struct seqcount name_seq;
+};
+
+struct file_part {
+	struct radix pages; /* [i] page number -> page */
+	atomic_u64 page_count; /* [i] pages held, for st_blocks */
+	atomic_u64 spare[2];
+};
+
+enum inode_flag {
+	INODE_DEAD = 1, /* removed directory: no new entries */
+	INODE_HAS_ACL = 2,
+	INODE_HAS_DEFAULT_ACL = 4,
+	INODE_HAS_XATTR = 8,
+	INODE_TMPFILE = 16, /* O_TMPFILE without O_EXCL: linkat may name it */
+};
+
+struct inode {
+	/* line 0: what a walk reads */
+	_Alignas(CACHE_LINE) atomic_u32 mode; /* [i] type and permission bits; the type is [c] */
+	atomic_u32 uid, gid; /* [i] */
+	atomic_u32 flags; /* [i] enum inode_flag */
+	union {
+		struct dir_part dir;
+		struct file_part file;
+		struct { /* symlink */
+			char *target; /* [c] NUL-terminated, from mem_alloc(len + 1) */
+			uint32_t target_len;
+		};
+		atomic_u64 rdev; /* [c] device node */
+	};
+
+	/* line 1: what stat reads beside it */
+	_Alignas(CACHE_LINE) struct seqcount seq;
+	atomic_u32 nlink; /* [i] for directories also [d] */
+	atomic_u64 size; /* [i] directories: entries * 20, as tmpfs */
+	uint64_t ino; /* [c] */
+	atomic_u64 atime, mtime, ctime; /* [i] ns since 1970, signed */
+	uint64_t btime; /* [c] */
+
+	/* line 2: what writers dirty */
+	_Alignas(CACHE_LINE) struct lock lock; /* LOCK_DIR for directories, LOCK_INODE else */
+	struct ref refs;
+	atomic_ptr(struct dentry) alias; /* [d] one of its names, for getcwd and /proc/self/fd; may be NULL */
+	atomic_ptr(struct xattrs) xattrs; /* [i] */
+	atomic_ptr(struct flocks) flocks; /* record locks, OFD locks, flock: LOCK_FLOCKS */
+	atomic_u64 watches; /* inotify watches on this inode: special/ */
+	atomic_u32 write_denied; /* programs executing it (ETXTBSY) */
+	atomic_u32 pad;
+	struct retired retired;
+};
+_Static_assert(sizeof(struct inode) <= 256, "an empty file costs an inode and a dentry: at most 512 bytes");
+
+#define DENTRY_SHORT_NAME 63 /* fits CACHE_128 */
+struct dentry {
+	atomic_ptr(struct dentry) next[2]; /* [d] chain links, see dir_table.which */
+	atomic_ptr(struct inode) inode; /* [n] never NULL while linked */
+	struct inode *parent; /* [c] the directory; valid while the dentry is linked */
+	uint64_t cookie; /* [c] its position in the directory */
+	uint32_t hash; /* [c] */
+	uint16_t len; /* [c] */
+	uint16_t flags; /* [d] DENTRY_UNLINKED */
+	struct retired retired;
+	char name[]; /* [c] NUL-terminated; CACHE_128 or CACHE_384 by length */
+};
+_Static_assert(sizeof(struct dentry) <= 128 - 0, "short dentries are two lines");
+
+/* ---- credentials and the file-system side of a task ------------------------------- */
+
+/* Immutable once published: setcred makes a new one and retires the old (RETIRE_MEM). */
+struct cred {
+	struct retired retired;
+	struct shelf_cred c;
+};
+
+/* Shared by CLONE_FS tasks; count by task/. */
+struct fs_context {
+	struct lock lock; /* LOCK_LEAF: changes of root and cwd */
+	struct ref users;
+	atomic_ptr(struct inode) root, cwd; /* counted; read in a section */
+	atomic_u32 umask;
+	struct retired retired;
+};
+
+/* Who asks: built on the stack by each public call. */
+struct who {
+	struct slot *self;
+	const struct shelf_cred *cred;
+	struct fs_context *fs;
+	struct fd_table *files;
+	void *task; /* struct shelf_task *, for locks' owners */
+};
+
+/* SEG_ROOT_VFS */
+struct vfs_root {
+	struct inode *root;
+	struct lock rename_lock; /* LOCK_RENAME */
+	uint64_t dev; /* st_dev: one per segment, minor < 256 */
+	atomic_i64 inodes;
+};
+struct vfs_root *vfs_root_of(struct slot *self);
+int vfs_init(struct slot *self, uint32_t mode, uint32_t uid, uint32_t gid); /* creator */
+int vfs_attach(struct segment *seg); /* every process: registers types and hooks */
+
+/* ---- inodes ---------------------------------------------------------------------------- */
+
+/* refs 1 (the caller's), nlink 0, owner and mode as given, times now. NULL: full. */
+struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
+bool inode_get_epoch(struct inode *inode); /* false: it is being freed: look again */
+void inode_put(struct slot *self, struct inode *inode); /* enters a section by itself */
+/* nlink 0 -> 1 takes the names' reference, 1 -> 0 drops it.  Inode's seq is written by the caller. */
+static inline uint32_t inode_type(const struct inode *i)
+{
+	return load_relaxed(&((struct inode *)(uintptr_t)i)->mode) & S_IFMT; /* constant bits */
+}
+uint64_t vfs_now(void); /* coarse clock, ns */
+/* ctime (and mtime) now, inside the inode's seq; lock held. */
+void inode_touch_locked(struct inode *inode, bool mtime);
+/* ramfs and special register how the data of a dying inode is freed: by S_IFMT >> 12. */
+typedef void inode_drop_fn(struct slot *self, struct inode *inode);
+void inode_register_drop(uint32_t s_ifmt, inode_drop_fn *fn);
+void xattrs_drop(struct slot *self, struct inode *inode);
+void flocks_drop(struct slot *self, struct inode *inode);
+
+/* ---- directories (dentry.c): the hash and the index of one directory -------------------- */
+
+/* In a section.  The dentry or NULL; a NULL is an answer only if name_seq did not change (dir_lookup does that). */
+struct dentry *dentry_find_epoch(struct inode *dir, uint32_t hash, const char *name, size_t len);
+uint32_t dentry_hash(struct slot *self, const char *name, size_t len);
+/* Lock held.  Everything that can fail (memory) happens in prepare; link cannot fail. */
+struct dentry *dentry_prepare_locked(struct slot *self, struct inode *dir, const char *name, size_t len, uint32_t hash);
+void dentry_abandon_locked(struct slot *self, struct inode *dir, struct dentry *d);
+void dentry_link_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode);
+void dentry_unlink_locked(struct slot *self, struct inode *dir, struct dentry *d); /* and retire */
+uint64_t dir_entries(struct inode *dir);
+
+/* ---- path walk (walk.c) ----------------------------------------------------------------------- */
+
+enum walk_flag {
+	WALK_FOLLOW = 1, /* follow a symlink in the last component */
+	WALK_DIRECTORY = 2, /* the result must be a directory */
+	WALK_EMPTY_PATH = 4, /* "" names the start itself */
+	WALK_CREATE = 8, /* the last component may be missing: parent and name are returned */
+	WALK_PARENT = 16, /* do not look the last component up at all: unlink, rename, mkdir */
+	/* openat2 */
+	WALK_NO_SYMLINKS = 256,
+	WALK_BENEATH = 512,
+	WALK_IN_ROOT = 1024,
+	WALK_NO_MAGICLINKS = 2048,
+	WALK_NO_XDEV = 4096,
+	WALK_CACHED = 8192,
+};
+enum last_kind { LAST_NAME, LAST_DOT, LAST_DOTDOT, LAST_ROOT };
+
+struct walk {
+	struct inode *inode; /* NULL: the last component does not exist (WALK_CREATE) */
+	struct inode *parent; /* directory in which the last component was looked up */
+	struct dentry *dentry; /* of the last component, if it has one */
+	const char *last; /* the last component: in the caller's path or in a symlink's target */
+	uint32_t last_len;
+	uint32_t last_hash;
+	enum last_kind last_kind;
+	bool trailing_slash;
+};
+
+/*
+ * Entered and left inside one read section, which the CALLER holds around the
+ * call and for as long as it uses the result.  `start`: inode of dirfd, or NULL for cwd.
+ * No lock, no count, no shared store; may ask to restart, at most a bounded number
+ * of times, then walks under rename_lock (which leaves and re-enters the section).
+ * 0, -ENOENT, -ENOTDIR, -EACCES, -ELOOP, -ENAMETOOLONG, -EXDEV, -ESTALE.
+ */
+int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
+
+/* Take the lock of out->parent found by a walk.  In a section; tries first, else counts, leaves, waits, re-enters
+ * (then the walk's other results are stale: returns 1 and the caller looks the name up again under the lock).
+ * -ENOENT: the directory has been removed meanwhile; not locked. */
+int dir_lock_epoch(struct who *w, struct inode *dir);
+
+/* ---- permissions (perm.c) ------------------------------------------------------------------------ */
+
+#define MAY_EXEC 1u
+#define MAY_WRITE 2u
+#define MAY_READ 4u
+int inode_permission_epoch(struct who *w, struct inode *inode, unsigned mask); /* -EACCES; ACLs included */
+int may_create_epoch(struct who *w, struct inode *dir);
+int may_delete_epoch(struct who *w, struct inode *dir, struct inode *victim, bool is_dir); /* sticky: EPERM; ENOTDIR, EISDIR */
+bool owner_or_capable(struct who *w, struct inode *inode); /* CAP_FOWNER */
+bool capable(struct who *w, uint32_t cap);
+bool in_group(const struct shelf_cred *c, gid_t gid);
+/* Mode of a new inode: umask or default ACL, setgid directory; owner and group. */
+struct new_owner {
+	uint32_t mode, uid, gid;
+};
+void new_inode_owner_epoch(struct who *w, struct inode *dir, uint32_t mode, struct new_owner *out);
+
+/* ---- open files ------------------------------------------------------------------------------------- */
+
+struct file {
+	struct fd_file head; /* type FD_TYPE_REG, _DIR, _PATH, _NODE for inodes of the tree */
+	atomic_u32 flags; /* [a] O_APPEND, O_NONBLOCK, O_DIRECT, O_NOATIME and the access mode */
+	struct inode *inode; /* [c] counted */
+	atomic_u64 pos; /* [p] */
+	struct lock pos_lock; /* LOCK_FILEPOS */
+	atomic_u32 has_flocks; /* [a] this description has taken flock or OFD locks */
+	uint64_t opened_by; /* [c] for `shelf fds` */
+	uint64_t private_[2];
+};
+static inline bool file_readable(struct file *f)
+{
+	return (load_relaxed(&f->flags) & (O_ACCMODE | O_PATH)) != O_WRONLY && !(load_relaxed(&f->flags) & O_PATH);
+}
+static inline bool file_writable(struct file *f)
+{
+	uint32_t fl = load_relaxed(&f->flags);
+
+	return !(fl & O_PATH) && (fl & O_ACCMODE) != O_RDONLY;
+}
+/* Takes over the caller's reference on inode. NULL with *err. */
+struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err);
+
+/* ---- file locks (flock.c) --------------------------------------------------------------------------------- */
+
+enum lock_owner_kind { FLOCK_POSIX, FLOCK_OFD, FLOCK_BSD };
+/* POSIX owner: the descriptor table; OFD and BSD: the file. */
+int flock_posix(struct who *w, struct file *f, int cmd, struct flock *fl); /* F_GETLK..F_OFD_SETLKW; may sleep */
+int flock_bsd(struct who *w, struct file *f, int operation);
+void flock_close_posix(struct who *w, struct inode *inode); /* any close of the file by this owner */
+void flock_close_file(struct slot *self, struct file *f); /* last put */
+
+/* ---- attributes (attr.c, xattr.c, acl.c) ----------------------------------------------------------------------- */
+
+struct attr { /* one consistent snapshot */
+	uint32_t mode, uid, gid, nlink;
+	uint64_t ino, size, blocks, rdev;
+	uint64_t atime, mtime, ctime, btime;
+};
+void attr_read_epoch(struct slot *self, struct inode *inode, struct attr *out); /* no shared store */
+void attr_to_stat(struct slot *self, const struct attr *a, struct stat *st);
+void attr_to_statx(struct slot *self, const struct attr *a, unsigned mask, struct statx *stx);
+/* The inode is counted or known to stay; each takes the inode's lock. */
+int attr_chmod(struct who *w, struct inode *inode, uint32_t mode);
+int attr_chown(struct who *w, struct inode *inode, uint32_t uid, uint32_t gid);
+int attr_utimens(struct who *w, struct inode *inode, const struct timespec times[2], bool has_write_access);
+/* write and truncate take setuid and setgid bits away; inode locked, inside seq. */
+void attr_kill_suid_locked(struct who *w, struct inode *inode);
+bool attr_atime_due(struct inode *inode); /* relatime */
+void attr_touch_atime(struct slot *self, struct inode *inode);
+
+ssize_t xattr_get(struct who *w, struct inode *inode, const char *name, void *value, size_t size);
+int xattr_set(struct who *w, struct inode *inode, const char *name, const void *value, size_t size, int flags);
+ssize_t xattr_list(struct who *w, struct inode *inode, char *list, size_t size);
+int xattr_remove(struct who *w, struct inode *inode, const char *name);
+/* acl.c: -EACCES or 0 as the ACL says; called when INODE_HAS_ACL. */
+int acl_permission_epoch(struct who *w, struct inode *inode, unsigned mask);
+/* A new inode inherits dir's default ACL; mode is narrowed. The inode is not published yet. 0 or -ENOSPC */
+int acl_inherit(struct who *w, struct inode *dir, struct inode *inode, uint32_t *mode);
+int acl_chmod_locked(struct who *w, struct inode *inode, uint32_t mode); /* the mask entry follows chmod */
+
+/* ---- notification hooks (notify.c) -------------------------------------------------------------------------------- */
+
+/* One load when nobody watches anything in the segment.  special/inotify registers the function. */
+typedef void notify_fn(struct slot *self, struct inode *inode, struct inode *dir, const char *name, uint32_t mask,
+		       uint32_t cookie);
+void notify_register(notify_fn *fn);
+void notify_slow(struct slot *self, struct inode *inode, struct inode *dir, const char *name, uint32_t mask,
+		 uint32_t cookie);
+static inline void notify(struct slot *self, struct inode *inode, struct inode *dir, const char *name, uint32_t mask,
+			  uint32_t cookie)
+{
+	if (unlikely(load_relaxed(&self->seg->hdr->watchers))) /* a watch added at this moment may miss this event, as in Linux */
+		notify_slow(self, inode, dir, name, mask, cookie);
+}
+
+#endif
