@@ -38,9 +38,18 @@ ssize_t ramfs_getdents_epoch(struct who *w, struct inode *dir, uint64_t *pos, vo
 /* The path of a directory below root: from the end of buf backwards; its start through *at. -ENOENT removed, -ERANGE */
 int ramfs_path_epoch(struct who *w, struct inode *inode, struct inode *root, char *buf, size_t size, char **at);
 
-/* ---- data (data.c, resize.c, fallocate.c, seek.c) ----------------------------------------------
- * Reads: inside a section, lock-free, atomic against writes; DATA_AGAIN after a bounded number of
- * retries: the caller counts the file, leaves the section and calls the _locked form. */
+/* ---- data (data.c, write.c, resize.c, fallocate.c, shift.c, seek.c, copy.c) ----------------------
+ * Writes hold the inode's lock from end to end, so they never mix with one another.  A read of at most
+ * DATA_ATOMIC bytes sees each write of at most DATA_ATOMIC bytes whole or not at all; larger reads and writes go in
+ * pieces of that size (a write into new pages in larger ones).  A reader that dies, stalls or retries
+ * disturbs nobody; a writer that dies leaves each page old or new.
+ * Reads: inside a section, lock-free; DATA_AGAIN after a bounded number of
+ * retries, or when the file is being freed, or for more than DATA_SECTION_BYTES: the caller counts the file
+ * (a dead count: it looks the descriptor up again), leaves the section and calls ramfs_read_slow.
+ * A buffer that faults gives the bytes before it, or -EFAULT (base/fault.h). */
+int ramfs_data_attach(struct segment *seg); /* part of ramfs_attach */
+#define DATA_ATOMIC 32768u
+#define DATA_SECTION_BYTES (1u << 20)
 #define DATA_AGAIN (-4096)
 ssize_t ramfs_read_epoch(struct slot *self, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t pos,
 			 size_t total);

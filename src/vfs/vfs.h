@@ -68,7 +68,8 @@ struct dir_part {
 struct file_part {
 	struct radix pages; /* [i] page number -> page */
 	atomic_u64 page_count; /* [i] pages held, for st_blocks */
-	atomic_u64 spare[2];
+	struct radix shadow; /* [i] a tree being built or taken apart: ramfs/shift.c */
+	atomic_u64 data_flags; /* [i] ramfs/data_priv.h */
 };
 
 enum inode_flag {
