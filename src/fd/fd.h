@@ -10,40 +10,11 @@
 #ifndef SHELF_FD_FD_H
 #define SHELF_FD_FD_H
 
-#include "base/refcount.h"
-#include "epoch/epoch.h"
-
-struct fd_table;
-
-struct fd_file {
-	struct ref count; /* table slots + counted users */
-	uint32_t type; /* enum fd_type; fixed while the file lives */
-	struct retired retired;
-};
-
-/* Types below FD_TYPE_USER are shelf's own; a user of fdtable.h takes FD_TYPE_USER and up. */
-enum fd_type {
-	FD_TYPE_NONE,
-	FD_TYPE_REG,
-	FD_TYPE_DIR,
-	FD_TYPE_PATH, /* O_PATH */
-	FD_TYPE_NODE, /* fifo, socket, device special file opened below the shelf */
-	FD_TYPE_PIPE,
-	FD_TYPE_EVENTFD,
-	FD_TYPE_TIMERFD,
-	FD_TYPE_SIGNALFD,
-	FD_TYPE_EPOLL,
-	FD_TYPE_INOTIFY,
-	FD_TYPE_USER = 32,
-	FD_TYPES = 64
-};
+#include "fd/file.h"
 
 /* Process-local.  Called on the last put, outside any section of its own; frees through epoch_retire. */
 typedef void fd_release_fn(struct slot *self, struct fd_file *file);
 void fd_register_type(uint32_t type, fd_release_fn *release);
-
-#define FD_CLOEXEC_BIT 1u
-#define FD_CLOFORK_BIT 2u
 
 int fd_layer_init(struct segment *seg); /* creator: segment-wide count and limit */
 int fd_layer_attach(struct segment *seg);

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+/*
+ * recover.c - finishes or undoes what a dead thread was doing to a table.
+ *
+ * The recovering thread has the dead one's claim on the table's lock, so the
+ * words are as the dead left them, but for flags, and for numbers that were
+ * published before they died.  Each function may be run again from its start:
+ * it looks at the words, and the record is cleared after it.
+ *
+ * A death between an atomic on a file's count and the store that records it
+ * leaks one reference: the file then stays open until the segment goes.  The
+ * other order would free a file that is still in use.
+ * The schemes with spinning locks do not recover.
+ */
+#include "fd/fd_priv.h"
+
+#if defined(SHELF_SCHEME_BIGLOCK) || defined(SHELF_SCHEME_SPINLOCK) || defined(SHELF_SCHEME_RWLOCK)
+
+void fd_recover_register(void)
+{
+}
+
+#else
+
+static struct fd_table *arg_table(struct intent *dead, unsigned k)
+{
+	return (struct fd_table *)(uintptr_t)load_acquire(&dead->arg[k]); /* pairs with intent_set */
+}
+
+static struct fd_file *arg_file(struct intent *dead)
+{
+	return (struct fd_file *)(uintptr_t)load_acquire(&dead->arg[FD_ARG_FILE]); /* pairs with intent_set */
+}
+
+static int arg_number(struct intent *dead)
+{
+	return (int)(uint32_t)load_acquire(&dead->arg[FD_ARG_NUMBER]); /* pairs with intent_set */
+}
+
+static uint32_t step_of(struct intent *dead)
+{
+	return load_acquire(&dead->step); /* pairs with intent_step */
+}
+
+static struct slot *slot_of(struct intent *dead)
+{
+	return container_of(dead, struct slot, intent);
+}
+
+static bool in_ledger(struct slot *dead, struct fd_file *file)
+{
+	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
+	unsigned k;
+
+	for (k = 0; k < SLOT_LEDGER; k++)
+		if (load_acquire(&dead->ledger[k]) == entry) /* pairs with fd_note */
+			return true;
+	return false;
+}
+
+/* A reference that only the record knew. */
+static void drop_file(struct slot *self, struct fd_file *file)
+{
+	bool last;
+
+	epoch_enter(self);
+	last = fd_ref_drop(file);
+	epoch_exit(self);
+	if (last)
+		fd_release(self, file);
+}
+
+LOCK_NO_ANALYSIS static void adopt(struct slot *self, struct intent *dead, struct fd_table *tab) LOCK_ACQUIRES(&tab->lock)
+{
+	lock_adopt(&tab->lock, &slot_of(dead)->locker, &self->locker, LOCK_TABLE);
+}
+
+/* ---- memory that was made and not linked ------------------------------------------------------ */
+
+static bool is_linked(struct fd_table *tab, int number, unsigned k, const void *p)
+{
+	unsigned page = (unsigned)number >> FD_PAGE_SHIFT;
+	struct fd_far *far = load_relaxed(&tab->far); /* under the lock */
+	struct fd_node *node = far ? load_relaxed(&far->node[page / FD_NODE % FD_FAR]) : NULL;
+	bool low = page < FD_DIR;
+
+	switch (k) {
+	case 0:
+		return (low ? load_relaxed(&tab->map[page]) : node ? load_relaxed(&node->map[page % FD_NODE]) : NULL) == p;
+	case 1:
+		return (low ? load_relaxed(&tab->page[page]) : node ? load_relaxed(&node->page[page % FD_NODE]) : NULL) ==
+		       p;
+	case 2:
+		return far == p;
+	default:
+		return node == p;
+	}
+}
+
+static void free_unlinked(struct slot *self, struct intent *dead, struct fd_table *tab)
+{
+	static const size_t size[] = {sizeof(struct fd_map), sizeof(struct fd_page), sizeof(struct fd_far),
+				      sizeof(struct fd_node)};
+	unsigned k;
+
+	for (k = 0; k < ARRAY_SIZE(size); k++) {
+		void *p = (void *)(uintptr_t)load_acquire(&dead->arg[FD_ARG_MADE + k]); /* pairs with intent_set */
+
+		if (!p || is_linked(tab, arg_number(dead), k, p))
+			continue;
+		store_release(&dead->arg[FD_ARG_MADE + k], 0); /* once, should we die as well */
+		mem_free(self, p, size[k]);
+	}
+}
+
+/* The bitmaps follow from the word. */
+static void fix_bits(struct fd_table *tab, int fd)
+{
+	uint64_t word = fd_word_load(tab, fd);
+
+	if (!fd_word_of(tab, fd))
+		return;
+	if (word)
+		fd_map_mark_locked(tab, (unsigned)fd);
+	else
+		fd_map_clear_locked(tab, (unsigned)fd);
+}
+
+/* ---- the operations ------------------------------------------------------------------------------ */
+
+/* reserve, publish, cancel, dup: a reservation goes; a counted file without its slot is dropped. */
+static struct fd_file *undo_install(struct intent *dead, struct fd_table *tab, int fd)
+{
+	atomic_u64 *word = fd_word_of(tab, fd);
+	uint64_t now = word ? load_acquire(word) : 0; /* pairs with fd_publish */
+	struct fd_file *file = arg_file(dead);
+
+	if (now == (FD_WORD_RESERVED | (uint64_t)slot_of(dead)->locker.id << 32)) {
+		store_release(word, 0); /* pairs with fd_word_load */
+		return file;
+	}
+	if (step_of(dead) == FD_STEP_COUNTED && fd_word_file(now) != file)
+		return file;
+	return NULL;
+}
+
+/* Swapped: the replaced file is ours to drop; not swapped: the reference that was to go in. */
+static struct fd_file *settle_dup2(struct intent *dead, struct fd_table *tab, int fd)
+{
+	struct fd_file *old = fd_word_file(load_acquire(&dead->arg[FD_ARG_OLD])); /* pairs with intent_set */
+	struct fd_file *file = arg_file(dead);
+
+	if (step_of(dead) != FD_STEP_COUNTED)
+		return NULL;
+	if (fd_word_file(fd_word_load(tab, fd)) != file)
+		return file;
+	return old && !in_ledger(slot_of(dead), old) ? old : NULL;
+}
+
+static struct fd_file *settle_close(struct intent *dead, struct fd_table *tab, int fd)
+{
+	struct fd_file *file = arg_file(dead);
+
+	if (step_of(dead) != FD_STEP_BEGUN || fd_word_file(fd_word_load(tab, fd)) == file)
+		return NULL;
+	return in_ledger(slot_of(dead), file) ? NULL : file;
+}
+
+typedef struct fd_file *settle_fn(struct intent *dead, struct fd_table *tab, int fd);
+
+static void recover_one(struct slot *self, struct intent *dead, settle_fn *settle)
+{
+	struct fd_table *tab = arg_table(dead, FD_ARG_TABLE);
+	int fd = arg_number(dead);
+	struct fd_file *file = NULL;
+
+	adopt(self, dead, tab);
+	if (fd >= 0) {
+		free_unlinked(self, dead, tab);
+		file = settle(dead, tab, fd);
+		fix_bits(tab, fd);
+	}
+	store_release(&dead->step, FD_STEP_HANDED); /* once, should we die in the release */
+	store_release(&dead->arg[FD_ARG_FILE], 0);
+	fd_table_unlock(self, tab);
+	if (file)
+		drop_file(self, file);
+}
+
+static void recover_install(struct slot *self, struct intent *dead)
+{
+	recover_one(self, dead, undo_install);
+}
+
+static void recover_dup2(struct slot *self, struct intent *dead)
+{
+	recover_one(self, dead, settle_dup2);
+}
+
+/* Number -1: a table whose last task was leaving it. */
+static void recover_close(struct slot *self, struct intent *dead)
+{
+	struct fd_table *tab = arg_table(dead, FD_ARG_TABLE);
+
+	if (arg_number(dead) >= 0) {
+		recover_one(self, dead, settle_close);
+		return;
+	}
+	if (step_of(dead) == FD_STEP_BEGUN && load_acquire(&tab->refs) == 0) { /* pairs with fd_table_leave */
+		store_release(&dead->step, FD_STEP_HANDED); /* once */
+		epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+	}
+}
+
+static void put_copy(struct slot *self, void *ctx, int fd, struct fd_file *file)
+{
+	(void)ctx, (void)fd;
+	fd_put(self, file);
+}
+
+/* Nobody has seen the copy yet: it goes, with the references it has. */
+static void recover_copy(struct slot *self, struct intent *dead)
+{
+	struct fd_table *dst = arg_table(dead, FD_ARG_TABLE);
+	struct fd_table *src = arg_table(dead, FD_ARG_FILE);
+
+	adopt(self, dead, src);
+	fd_table_unlock(self, src);
+	if (arg_number(dead) >= 0) {
+		free_unlinked(self, dead, dst);
+		fix_bits(dst, arg_number(dead));
+	}
+	fd_table_leave(self, dst, put_copy, NULL);
+}
+
+void fd_recover_register(void)
+{
+	intent_register(INTENT_FD_INSTALL, recover_install);
+	intent_register(INTENT_FD_DUP2, recover_dup2);
+	intent_register(INTENT_FD_CLOSE, recover_close);
+	intent_register(INTENT_FD_COPY, recover_copy);
+}
+
+#endif

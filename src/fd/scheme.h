@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scheme.h - what every lookup scheme shares: the note of counted references,
+ * and the counted lookup of the schemes that take it inside a read section.
+ *
+ * A scheme_*.h defines
+ *	FD_SCHEME_NAME
+ *	FD_SCHEME_PUBLISH_LOCKED	fd_publish takes the table's lock (lookups hold it)
+ *	fd_borrow fd_return fd_get fd_put	see fd.h
+ *	fd_ref_drop(file)		true: that was the last reference
+ *	fd_table_lock fd_table_unlock	around every change of the table
+ *	scheme_names_enter scheme_names_exit
+ */
+#ifndef SHELF_FD_SCHEME_H
+#define SHELF_FD_SCHEME_H
+
+#include "fd/table.h"
+#include "fd/root.h"
+
+/* Last reference gone: count it out and call the release hook of its type. */
+void fd_release(struct slot *self, struct fd_file *file);
+
+/*
+ * The ledger names the references in a thread's hands, so that they can be
+ * dropped for it when it dies.  Noted after the count went up and cleared before
+ * it goes down: a death in between leaks a reference and never frees one twice.
+ * A full ledger (calls nested deeper than it is long) only forgets the note.
+ */
+static inline void fd_note(struct slot *self, struct fd_file *file)
+{
+	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
+	unsigned k = 0;
+
+	while (unlikely(load_relaxed(&self->ledger[k]))) /* own field */
+		if (++k == SLOT_LEDGER)
+			return;
+	store_release(&self->ledger[k], entry); /* read by whoever recovers, after it saw us dead */
+}
+
+static inline void fd_forget(struct slot *self, struct fd_file *file)
+{
+	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
+	unsigned k;
+
+	for (k = 0; k < SLOT_LEDGER; k++) {
+		if (load_relaxed(&self->ledger[k]) != entry) /* own field */
+			continue;
+		store_release(&self->ledger[k], 0); /* see fd_note */
+		return;
+	}
+}
+
+/* One more reference to a file that cannot die meanwhile: the caller holds one, or the table's lock. */
+static inline void fd_ref_take(struct fd_file *file)
+{
+	(void)ref_get(&file->count);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scheme_borrow.h - the product: a lookup that stores to no shared line.
+ *
+ * fd_borrow enters a read section and loads one word; the file it names is not
+ * freed before the section ends.  The races:
+ *   A. close or dup2 takes the file off the slot while it is borrowed: the last
+ *      put marks the count dead and retires the file through the epoch, so its
+ *      memory and its contents stay until fd_return.  The call is as if it had run
+ *      before the close.
+ *   B. a number is closed and opened again between the load and the use: the
+ *      borrower has the old file, which it found at a moment inside its call.
+ *   C. fd_get adds to a count that just died: ref_get says so and we look again;
+ *      EBADF is only ever said of a word that was seen empty.
+ *   D. fd_get adds to a live count of a file that has left the slot meanwhile: the
+ *      recheck sees it and looks again.  With files freed through the epoch
+ *      this is not needed for safety; it keeps files free to be reused at once.
+ *   E. the single user: see fd_table_is_sole.
+ * Progress: borrow is wait-free; get is lock-free (it repeats only when the slot changed).
+ */
+#ifndef SHELF_FD_SCHEME_BORROW_H
+#define SHELF_FD_SCHEME_BORROW_H
+
+#include "fd/scheme_section.h"
+
+#define FD_SCHEME_NAME "borrow"
+
+static inline int fd_borrow(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	bool sole = fd_table_is_sole(self, tab);
+	uint64_t word;
+
+	if (!sole)
+		epoch_enter(self);
+	word = fd_word_load(tab, fd);
+	if (likely(word & FD_WORD_OPEN)) {
+		*out = fd_word_file(word);
+		return 0;
+	}
+	if (!sole)
+		epoch_exit(self);
+	return -EBADF;
+}
+
+static inline void fd_return(struct slot *self, struct fd_table *tab, struct fd_file *file)
+{
+	(void)file;
+	if (!fd_table_is_sole(self, tab))
+		epoch_exit(self);
+}
+
+static inline int fd_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	int err = fd_section_get(self, tab, fd, out);
+
+	if (likely(!err))
+		fd_note(self, *out);
+	return err;
+}
+
+static inline void fd_put(struct slot *self, struct fd_file *file)
+{
+	fd_forget(self, file);
+	fd_section_put(self, file);
+}
+
+#endif

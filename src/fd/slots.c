@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/*
+ * slots.c - one number at a time: reserve, publish, dup, dup2, close, flags.
+ *
+ * What may happen to a word, and who may do it:
+ *	0 -> reserved		fd_reserve, under the lock
+ *	reserved -> open	fd_publish, by the reserver; no lock needed: nobody else
+ *				may store to a reserved word
+ *	reserved -> 0		fd_cancel, under the lock
+ *	open -> open'		flags: CAS, no lock; dup2: exchange, under the lock
+ *	open -> 0		close: exchange, under the lock
+ * The flags' CAS fails when close or dup2 came between and looks again, so it
+ * never marks the next file.  dup2 is one exchange: no moment with EBADF.
+ */
+#include "fd/fd_priv.h"
+
+/* The exchange that takes a file off its slot: tracked.  acquire: the file; release: the new one. */
+static uint64_t fd_word_swap(atomic_u64 *word, uint64_t value)
+{
+	uint64_t old = xchg_acq_rel(word, value);
+
+	kill_point();
+	return old;
+}
+
+static unsigned limit_of(uint64_t limit)
+{
+	return (unsigned)min_of(limit, (uint64_t)FD_NUMBER_MAX);
+}
+
+/* ---- reserve, publish, cancel ---------------------------------------------------------------- */
+
+/* The lowest free number and its word; the record names it. */
+static int claim_locked(struct slot *self, struct fd_table *tab, int min, uint64_t limit, atomic_u64 **word)
+{
+	int fd = fd_map_lowest_free_locked(tab, (unsigned)min, limit_of(limit));
+
+	if (fd < 0)
+		return -EMFILE;
+	fd_intent_note(self, FD_ARG_NUMBER, (uint64_t)fd);
+	*word = fd_map_word_locked(self, tab, (unsigned)fd);
+	return *word ? fd : -ENOMEM;
+}
+
+int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit)
+{
+	atomic_u64 *word;
+	bool begun;
+	int fd;
+
+	if (min < 0 || (min > 0 && (uint64_t)min >= limit))
+		return -EINVAL;
+	fd_table_lock(self, tab);
+	begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, NULL);
+	fd = claim_locked(self, tab, min, limit, &word);
+	if (fd >= 0) {
+		tracked_store(word, FD_WORD_RESERVED | (uint64_t)self->locker.id << 32);
+		fd_map_mark_locked(tab, (unsigned)fd);
+	}
+	fd_intent_end(self, begun);
+	fd_table_unlock(self, tab);
+	return fd;
+}
+
+void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits)
+{
+	atomic_u64 *word = fd_word_of(tab, fd);
+	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, fd, file);
+
+	shelf_assert(word && load_relaxed(word) & FD_WORD_RESERVED); /* ours: nobody else stores to it */
+	fd_forget(self, file); /* the record has it now */
+	if (FD_SCHEME_PUBLISH_LOCKED)
+		fd_table_lock(self, tab);
+	tracked_store(word, fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
+	if (FD_SCHEME_PUBLISH_LOCKED)
+		fd_table_unlock(self, tab);
+	fd_intent_end(self, begun);
+}
+
+void fd_cancel(struct slot *self, struct fd_table *tab, int fd)
+{
+	atomic_u64 *word = fd_word_of(tab, fd);
+	bool begun;
+
+	fd_table_lock(self, tab);
+	begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, fd, NULL);
+	shelf_assert(word && load_relaxed(word) & FD_WORD_RESERVED); /* under the lock */
+	tracked_store(word, 0);
+	fd_map_clear_locked(tab, (unsigned)fd);
+	fd_intent_end(self, begun);
+	fd_table_unlock(self, tab);
+}
+
+/* ---- dup ---------------------------------------------------------------------------------------- */
+
+/* One more reference, for the record: if we die it is dropped unless it found its slot. */
+static void take_for_record(struct slot *self, struct fd_file *file, bool begun)
+{
+	fd_ref_take(file);
+	if (begun) {
+		intent_set(self, FD_ARG_FILE, (uint64_t)(uintptr_t)file);
+		intent_step(self, FD_STEP_COUNTED);
+	}
+}
+
+static int dup_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int min, uint64_t limit,
+		      unsigned bits)
+{
+	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, NULL);
+	atomic_u64 *word;
+	int fd = claim_locked(self, tab, min, limit, &word);
+
+	if (fd >= 0) {
+		take_for_record(self, file, begun);
+		tracked_store(word, fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
+		fd_map_mark_locked(tab, (unsigned)fd);
+	}
+	fd_intent_end(self, begun);
+	return fd;
+}
+
+int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t limit, unsigned bits)
+{
+	uint64_t old;
+	int err;
+
+	fd_table_lock(self, tab);
+	old = fd_word_load(tab, fd);
+	if (!fd_word_is_open(old))
+		err = -EBADF;
+	else if (min < 0 || (uint64_t)min >= limit)
+		err = -EINVAL;
+	else
+		err = dup_locked(self, tab, fd_word_file(old), min, limit, bits);
+	fd_table_unlock(self, tab);
+	return err;
+}
+
+static int dup2_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int newfd, unsigned bits,
+		       struct fd_file **replaced)
+{
+	bool begun = fd_intent_begin(self, INTENT_FD_DUP2, tab, newfd, NULL);
+	atomic_u64 *word = fd_map_word_locked(self, tab, (unsigned)newfd);
+	uint64_t old;
+	int err = -ENOMEM;
+
+	if (!word)
+		goto out;
+	err = -EBUSY;
+	old = load_relaxed(word); /* under the lock only its flags can change */
+	if (old & FD_WORD_RESERVED)
+		goto out;
+	fd_intent_note(self, FD_ARG_OLD, old);
+	take_for_record(self, file, begun);
+	old = fd_word_swap(word, fd_word_make(file, bits));
+	fd_map_mark_locked(tab, (unsigned)newfd);
+	*replaced = fd_word_file(old);
+	if (*replaced)
+		fd_hand_over(self, *replaced, begun);
+	err = newfd;
+out:
+	fd_intent_end(self, begun);
+	return err;
+}
+
+int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit, unsigned bits,
+	    struct fd_file **replaced)
+{
+	uint64_t old;
+	int err;
+
+	*replaced = NULL;
+	if (newfd < 0 || (unsigned)newfd >= limit_of(limit))
+		return -EBADF;
+	fd_table_lock(self, tab);
+	old = fd_word_load(tab, oldfd);
+	if (!fd_word_is_open(old))
+		err = -EBADF;
+	else if (oldfd == newfd)
+		err = newfd;
+	else
+		err = dup2_locked(self, tab, fd_word_file(old), newfd, bits, replaced);
+	fd_table_unlock(self, tab);
+	return err;
+}
+
+/* ---- close -------------------------------------------------------------------------------------- */
+
+int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	atomic_u64 *word;
+	uint64_t old = 0;
+	bool begun;
+
+	fd_table_lock(self, tab);
+	word = fd_word_of(tab, fd);
+	if (word)
+		old = load_relaxed(word); /* under the lock only its flags can change */
+	if (fd_word_is_open(old)) {
+		begun = fd_intent_begin(self, INTENT_FD_CLOSE, tab, fd, fd_word_file(old));
+		fd_word_swap(word, 0);
+		fd_map_clear_locked(tab, (unsigned)fd);
+		*out = fd_word_file(old);
+		fd_hand_over(self, *out, begun);
+		fd_intent_end(self, begun);
+	}
+	fd_table_unlock(self, tab);
+	return fd_word_is_open(old) ? 0 : -EBADF;
+}
+
+/* ---- flags ---------------------------------------------------------------------------------------- */
+
+int fd_get_bits(struct slot *self, struct fd_table *tab, int fd)
+{
+	uint64_t word = fd_word_load(tab, fd);
+
+	(void)self;
+	return fd_word_is_open(word) ? (int)(word & FD_WORD_BITS) : -EBADF;
+}
+
+/* CAS until the word held still between look and store: a closed or replaced number is seen. */
+int fd_set_bits(struct slot *self, struct fd_table *tab, int fd, unsigned bits)
+{
+	atomic_u64 *word = fd_word_of(tab, fd);
+	uint64_t old = word ? load_acquire(word) : 0; /* pairs with fd_publish */
+
+	(void)self;
+	while (fd_word_is_open(old))
+		if (tracked_cas(word, &old, (old & ~(uint64_t)FD_WORD_BITS) | (bits & FD_WORD_BITS)))
+			return 0;
+	return -EBADF;
+}
+
+int fd_next_open(struct slot *self, struct fd_table *tab, int from)
+{
+	unsigned fd = from < 0 ? 0 : (unsigned)from;
+
+	(void)self;
+	for (;; fd++) {
+		fd = fd_map_next_used(tab, fd);
+		if (fd >= FD_NUMBER_MAX)
+			return -1;
+		if (fd_word_is_open(fd_word_load(tab, (int)fd)))
+			return (int)fd;
+	}
+}
