@@ -86,6 +86,11 @@ int shelf_task_set_threads(struct shelf_task *task, unsigned threads);
 int shelf_task_setcred(struct shelf_task *task, const struct shelf_cred *cred);
 int shelf_task_getcred(struct shelf_task *task, struct shelf_cred *out);
 int shelf_task_setrlimit_nofile(struct shelf_task *task, uint64_t soft);
+/*
+ * The task of process `pid`: -ESRCH if it has none here.  For looking at its files, above all from a process
+ * that attached for reading.  The pointer is good for as long as that process lives.
+ */
+int shelf_task_find(struct shelf *shelf, pid_t pid, struct shelf_task **out);
 
 /* ---- open, close, descriptors ---------------------------------------------------- */
 
@@ -141,6 +146,7 @@ int shelf_fstatat(struct shelf_task *t, int dirfd, const char *path, struct stat
 int shelf_statx(struct shelf_task *t, int dirfd, const char *path, int flags, unsigned mask, struct statx *stx);
 int shelf_statfs(struct shelf_task *t, const char *path, struct statfs *st);
 int shelf_fstatfs(struct shelf_task *t, int fd, struct statfs *st);
+#define SHELF_SUPER_MAGIC 0x5348454c /* f_type */
 int shelf_access(struct shelf_task *t, const char *path, int mode);
 int shelf_faccessat(struct shelf_task *t, int dirfd, const char *path, int mode);
 int shelf_faccessat2(struct shelf_task *t, int dirfd, const char *path, int mode, int flags);
@@ -195,6 +201,8 @@ int shelf_chroot(struct shelf_task *t, const char *path);
 ssize_t shelf_getcwd(struct shelf_task *t, char *buf, size_t size);
 /* struct linux_dirent64 records; d_off values stay valid positions for lseek. 0 at the end. */
 ssize_t shelf_getdents64(struct shelf_task *t, int fd, void *buf, size_t size);
+/* The same from *position on, which moves; the descriptor's offset is neither read nor changed. */
+ssize_t shelf_pgetdents64(struct shelf_task *t, int fd, void *buf, size_t size, off_t *position);
 
 /* ---- space and health --------------------------------------------------------------- */
 

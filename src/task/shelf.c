@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shelf.c - making and attaching a shelf: the layers' set-up in their order.
+ *
+ * Data owned: the list of segments that this process has attached, by which a task's
+ * address finds its segment on a thread's first call.  Written by attach and detach, read by CAS-free loads.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ramfs/ramfs.h"
+#include "task/task_priv.h"
+
+#define SHELVES_MAX 64
+
+static atomic_ptr(struct segment) attached[SHELVES_MAX];
+
+struct segment *attached_segment(const struct seg_header *hdr)
+{
+	for (unsigned i = 0; i < SHELVES_MAX; i++) {
+		struct segment *seg = load_acquire(&attached[i]); /* pairs with attached_add */
+
+		if (seg && seg->hdr == hdr)
+			return seg;
+	}
+	return NULL;
+}
+
+static int attached_add(struct segment *seg)
+{
+	for (unsigned i = 0; i < SHELVES_MAX; i++) {
+		struct segment *none = NULL;
+
+		if (load_acquire(&attached[i]) == seg) /* attached a second time: one handle */
+			return 0;
+		if (cas_acq_rel(&attached[i], &none, seg)) /* pairs with attached_segment */
+			return 0;
+	}
+	return -EMFILE;
+}
+
+static void attached_remove(struct segment *seg)
+{
+	for (unsigned i = 0; i < SHELVES_MAX; i++) {
+		struct segment *it = seg;
+
+		if (cas_acq_rel(&attached[i], &it, (struct segment *)NULL))
+			return;
+	}
+}
+
+static int layers_attach(struct segment *seg)
+{
+	int err = epoch_attach(seg);
+
+	if (!err)
+		err = fd_layer_attach(seg);
+	if (!err)
+		err = vfs_attach(seg);
+	if (!err)
+		err = ramfs_attach(seg);
+	if (!err)
+		err = task_layer_attach(seg);
+	return err;
+}
+
+static int layers_init(struct segment *seg, const struct shelf_options *o)
+{
+	uint32_t uid = o && o->uid != (uint32_t)-1 ? o->uid : (uint32_t)geteuid();
+	uint32_t gid = o && o->gid != (uint32_t)-1 ? o->gid : (uint32_t)getegid();
+	uint32_t mode = o && o->mode ? o->mode & 07777 : 01777;
+	struct slot *self;
+	int err = epoch_init(seg);
+
+	if (!err)
+		err = layers_attach(seg);
+	if (err)
+		return err;
+	self = slot_self(seg);
+	if (!self)
+		return -ENOMEM;
+	err = fd_layer_init(seg);
+	if (!err)
+		err = vfs_init(self, mode, uid, gid);
+	if (!err)
+		err = task_layer_init(self);
+	return err;
+}
+
+static void explain(char *why, const char *name, const char *what, int err)
+{
+	if (why)
+		snprintf(why, SHELF_WHY, "shelf %.150s: %s: %s", name, what, strerrordesc_np(-err));
+}
+
+int shelf_create(const char *name, const struct shelf_options *options, struct shelf **out, char why[SHELF_WHY])
+{
+	struct segment_options so = { .size = options ? options->size : 0 };
+	struct segment *seg;
+	int err;
+
+	if (!name || !out)
+		return -EFAULT;
+	err = segment_create(name, &so, &seg, why);
+	if (err)
+		return err;
+	err = layers_init(seg, options);
+	if (!err)
+		err = attached_add(seg);
+	if (err) {
+		explain(why, name, "cannot set it up in the memory it has; ask for a larger size", err);
+		segment_detach(seg);
+		segment_remove(name, NULL);
+		return err;
+	}
+	segment_set_ready(seg);
+	*out = (struct shelf *)(void *)seg;
+	return 0;
+}
+
+int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[SHELF_WHY])
+{
+	struct segment *seg;
+	struct slot *self;
+	int err;
+
+	if (!name || !out)
+		return -EFAULT;
+	if (flags & ~SHELF_READ_ONLY) {
+		explain(why, name, "unknown flag for shelf_attach", -EINVAL);
+		return -EINVAL;
+	}
+	err = segment_attach(name, flags & SHELF_READ_ONLY, &seg, why);
+	if (err)
+		return err;
+	err = layers_attach(seg);
+	if (!err)
+		err = attached_add(seg);
+	if (err) {
+		explain(why, name, "cannot attach this process", err);
+		segment_detach(seg);
+		return err;
+	}
+	self = seg->read_only ? NULL : slot_self(seg);
+	if (self)
+		task_sweep(self);
+	*out = (struct shelf *)(void *)seg;
+	return 0;
+}
+
+int shelf_remove(const char *name, char why[SHELF_WHY])
+{
+	return name ? segment_remove(name, why) : -EFAULT;
+}
+
+void shelf_detach(struct shelf *shelf)
+{
+	struct segment *seg = shelf_segment(shelf);
+
+	attached_remove(seg);
+	segment_detach(seg);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* sweep.c - tasks whose process is gone. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/syscall.h"
+#include "task/task_priv.h"
+
+#define SWEEP_BATCH 16
+
+/* Decimal number at *p, which moves behind it and one blank. */
+static uint64_t take_number(const char **p)
+{
+	uint64_t n = 0;
+
+	while (**p >= '0' && **p <= '9')
+		n = n * 10 + (uint64_t)(*(*p)++ - '0');
+	if (**p == ' ')
+		(*p)++;
+	return n;
+}
+
+static void skip_field(const char **p)
+{
+	while (**p && **p != ' ')
+		(*p)++;
+	if (**p == ' ')
+		(*p)++;
+}
+
+/* The text of /proc/PID/stat behind the name: field 3 on.  False: no such process. */
+static bool stat_read(uint32_t pid, char *buf, size_t size, const char **fields)
+{
+	char path[32] = "/proc/";
+	char digits[12];
+	unsigned n = 0, at = 6;
+	long fd, got;
+
+	do
+		digits[n++] = (char)('0' + pid % 10);
+	while (pid /= 10);
+	while (n)
+		path[at++] = digits[--n];
+	memcpy(path + at, "/stat", 6);
+	fd = sys_call3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd != -ENOENT; /* no /proc: everybody is alive */
+	got = sys_call3(SYS_read, fd, (long)buf, (long)size - 1);
+	sys_call3(SYS_close, fd, 0, 0);
+	buf[got > 0 ? got : 0] = '\0';
+	*fields = strrchr(buf, ')');
+	if (*fields)
+		*fields += 2;
+	return got != -ESRCH;
+}
+
+bool process_gone(uint32_t pid, uint64_t start_time)
+{
+	char buf[1024];
+	const char *p = NULL;
+	uint64_t threads;
+	bool zombie;
+
+	if (!stat_read(pid, buf, sizeof(buf), &p))
+		return true;
+	if (!p)
+		return false; /* cannot tell */
+	zombie = *p == 'Z' || *p == 'X';
+	for (int field = 3; field < 20; field++)
+		skip_field(&p);
+	threads = take_number(&p);
+	skip_field(&p);
+	return take_number(&p) != start_time || (zombie && threads <= 1);
+}
+
+/* In a section: tasks to look at, at most `max`, from *at on. */
+static unsigned list_tasks_epoch(struct slot *self, struct shelf_task **out, unsigned max, uint64_t skip)
+{
+	struct shelf_task *t = NULL;
+	unsigned n = 0;
+
+	while (n < max && (t = task_next_epoch(self, t)))
+		if (skip)
+			skip--;
+		else
+			out[n++] = t;
+	return n;
+}
+
+/* The section keeps the tasks' memory while we read /proc: a few files, not a wait for anybody. */
+static struct shelf_task *find_dead(struct slot *self, uint64_t *skip)
+{
+	struct shelf_task *batch[SWEEP_BATCH], *found = NULL;
+	unsigned n;
+
+	epoch_enter(self);
+	n = list_tasks_epoch(self, batch, SWEEP_BATCH, *skip);
+	for (unsigned i = 0; i < n && !found; i++) {
+		uint32_t pid = load_relaxed(&batch[i]->pid); /* relaxed: a pair read half old is not a dead process */
+
+		if (process_gone(pid, load_relaxed(&batch[i]->start_time)) && task_claim(self, batch[i]))
+			found = batch[i];
+		else
+			++*skip;
+	}
+	epoch_exit(self);
+	if (!n)
+		*skip = UINT64_MAX;
+	return found;
+}
+
+unsigned task_sweep(struct slot *self)
+{
+	struct shelf_task *t;
+	unsigned swept = 0;
+	uint64_t skip = 0;
+
+	while (skip != UINT64_MAX) {
+		t = find_dead(self, &skip);
+		if (!t)
+			continue;
+		task_release(self, t);
+		swept++;
+	}
+	return swept;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* task.c - the list of tasks: making, starting, taking apart. */
+#include "task/task_priv.h"
+
+#include <string.h>
+
+struct task_root *task_root_of(struct slot *self)
+{
+	return segment_root(self->seg, SEG_ROOT_TASKS);
+}
+
+static void task_free(struct slot *self, struct retired *r)
+{
+	switch (r->aux) {
+	case TASK_OBJECT_TASK:
+		mem_free(self, container_of(r, struct shelf_task, retired), sizeof(struct shelf_task));
+		break;
+	case TASK_OBJECT_FS:
+		mem_free(self, container_of(r, struct fs_context, retired), sizeof(struct fs_context));
+		break;
+	default:
+		mem_free(self, container_of(r, struct cred, retired), sizeof(struct cred));
+	}
+}
+
+int task_layer_attach(struct segment *seg)
+{
+	(void)seg;
+	retire_register(RETIRE_TASK, task_free);
+	return 0;
+}
+
+int task_layer_init(struct slot *self)
+{
+	struct task_root *root = mem_alloc(self, sizeof(*root));
+
+	if (!root)
+		return -ENOSPC;
+	memset(root, 0, sizeof(*root));
+	int err = fd_table_create(self, &root->no_files);
+
+	if (!err)
+		segment_set_root(self->seg, SEG_ROOT_TASKS, root);
+	return err;
+}
+
+struct slot *task_slot_slow(const struct shelf_task *t)
+{
+	struct segment *seg = attached_segment(t->hdr);
+
+	return seg ? slot_self(seg) : NULL;
+}
+
+void task_adopt_by(struct slot *self, struct shelf_task *t)
+{
+	store_relaxed(&t->start_time, load_relaxed(&self->start_time)); /* relaxed: under the lock, or not yet linked */
+	store_relaxed(&t->pid, load_relaxed(&self->pid)); /* the slot is ours */
+}
+
+/* Linked before it owns anything: if we die, a sweeper finds what it got so far. */
+struct shelf_task *task_new(struct slot *self)
+{
+	struct task_root *root = task_root_of(self);
+	struct shelf_task *t = mem_alloc(self, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof(*t));
+	t->hdr = self->seg->hdr;
+	task_adopt_by(self, t);
+	lock_acquire(&root->lock, &self->locker, LOCK_TASKS);
+	store_relaxed(&t->next, load_relaxed(&root->head)); /* published by the next store */
+	tracked_store(&root->head, t); /* pairs with the load in task_next_epoch */
+	store_relaxed(&root->count, load_relaxed(&root->count) + 1); /* a statistic */
+	lock_release(&root->lock, &self->locker, LOCK_TASKS);
+	return t;
+}
+
+void task_start(struct shelf_task *t)
+{
+	tracked_store(&t->state, TASK_LIVE);
+}
+
+struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t)
+{
+	return load_acquire(t ? &t->next : &task_root_of(self)->head); /* pairs with the store in task_new */
+}
+
+bool task_claim(struct slot *self, struct shelf_task *t)
+{
+	uint32_t has = load_relaxed(&t->releaser); /* relaxed: the CAS decides */
+
+	if (has && slot_alive(self->seg, has))
+		return false;
+	if (!tracked_cas(&t->releaser, &has, self->locker.id))
+		return false;
+	tracked_store(&t->state, TASK_EXITING);
+	return true;
+}
+
+static void task_unlink(struct slot *self, struct shelf_task *t)
+{
+	struct task_root *root = task_root_of(self);
+	atomic_ptr(struct shelf_task) *at = &root->head;
+
+	lock_acquire(&root->lock, &self->locker, LOCK_TASKS);
+	while (load_relaxed(at) && load_relaxed(at) != t) /* relaxed: under the lock */
+		at = &load_relaxed(at)->next;
+	if (load_relaxed(at)) {
+		tracked_store(at, load_relaxed(&t->next));
+		store_relaxed(&root->count, load_relaxed(&root->count) - 1);
+	}
+	lock_release(&root->lock, &self->locker, LOCK_TASKS);
+}
+
+void task_drop_file(struct slot *self, void *ctx, int fd, struct fd_file *file)
+{
+	struct who *w = ctx;
+
+	(void)fd;
+	if (file->type == FD_TYPE_REG || file->type == FD_TYPE_DIR)
+		flock_close_posix(w, container_of(file, struct file, head)->inode);
+	fd_put(self, file);
+}
+
+static void task_leave_files(struct slot *self, struct shelf_task *t)
+{
+	struct fd_table *files = load_relaxed(&t->files); /* relaxed: [q] */
+	struct who w = { .self = self, .files = files, .task = t };
+
+	if (!files)
+		return;
+	w.cred = &load_relaxed(&t->cred)->c;
+	w.fs = load_relaxed(&t->fs);
+	fd_table_leave(self, files, task_drop_file, &w);
+	tracked_store(&t->files, (struct fd_table *)NULL);
+}
+
+void task_release(struct slot *self, struct shelf_task *t)
+{
+	struct fs_context *fs;
+
+	task_leave_files(self, t);
+	fs = load_relaxed(&t->fs); /* relaxed: [q] */
+	if (fs) {
+		tracked_store(&t->fs, (struct fs_context *)NULL);
+		fs_context_put(self, fs);
+	}
+	task_unlink(self, t);
+	cred_drop_all(self, t);
+	epoch_retire(self, &t->retired, RETIRE_TASK, TASK_OBJECT_TASK);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task.h - processes as the shelf sees them, for the public calls.
+ *
+ * Data: one struct shelf_task per process (SEG_ROOT_TASKS holds their list): its
+ * credentials, its file-system context (shared under CLONE_FS), its descriptor
+ * table (shared under CLONE_FILES), its limit of descriptors.
+ * What protects it:
+ *	[c]  constant while the task is linked
+ *	[a]  atomic by itself
+ *	[l]  the list's lock, LOCK_TASKS; read in a section
+ *	[q]  changed by exec, unshare and exit only: no other call of the task may run meanwhile
+ * Fast path: a call reads line 0 of its task and writes none of it.
+ * Progress: who_init() is wait-free; what takes LOCK_TASKS blocks.
+ * Look at it: shelf_counters().tasks; task_next_epoch() for listings.
+ * Death: a task is keyed by its process's pid and start time.  task_sweep() finds those whose process
+ * is gone and closes what they had; releasing is claimed by slot number, so it outlives its own sweeper.
+ * Limits: credentials a task once had stay until it exits unless it said it has one thread, for a
+ * call that waits keeps the pointer; equal ones are kept once.
+ */
+#ifndef SHELF_TASK_TASK_H
+#define SHELF_TASK_TASK_H
+
+#include "segment/header.h"
+#include "vfs/vfs.h"
+
+enum task_state {
+	TASK_STARTING, /* being put together */
+	TASK_LIVE,
+	TASK_EXITING, /* being taken apart by the thread whose slot number stands in `releaser` */
+};
+
+struct shelf_task {
+	/* line 0: read by every call */
+	_Alignas(CACHE_LINE) struct seg_header *hdr; /* [c] of its segment: tells several attached ones apart */
+	atomic_ptr(struct cred) cred; /* [a] */
+	atomic_ptr(struct fs_context) fs; /* [q] */
+	atomic_ptr(struct fd_table) files; /* [q] */
+	atomic_u64 nofile; /* [a] RLIMIT_NOFILE, soft */
+	atomic_u32 threads; /* [a] 1: single; 0: many */
+	bool private_; /* [c] not in the segment: task of a read-only process */
+
+	/* line 1: who it is */
+	_Alignas(CACHE_LINE) atomic_ptr(struct shelf_task) next; /* [l] */
+	atomic_u32 state; /* [a] enum task_state */
+	atomic_u32 releaser; /* [a] slot number + 1 of who takes it apart */
+	atomic_u32 pid; /* [l] */
+	atomic_u64 start_time; /* [l] */
+	atomic_ptr(struct cred) creds; /* [l] all it ever had, through retired.next */
+	struct retired retired;
+};
+
+/* SEG_ROOT_TASKS */
+struct task_root {
+	struct lock lock; /* LOCK_TASKS */
+	atomic_ptr(struct shelf_task) head; /* [l] */
+	atomic_u64 count; /* [l] */
+	struct fd_table *no_files; /* [c] empty for ever: of tasks of read-only processes */
+};
+
+int task_layer_init(struct slot *self); /* creator */
+int task_layer_attach(struct segment *seg); /* every process */
+struct task_root *task_root_of(struct slot *self);
+
+/* The calling thread's slot in the task's segment; NULL: no slot free, or not attached. */
+struct slot *task_slot_slow(const struct shelf_task *t);
+static inline struct slot *task_slot(const struct shelf_task *t)
+{
+	struct segment *seg = slot_tls.seg;
+
+	return likely(seg && seg->hdr == t->hdr) ? slot_tls.slot : task_slot_slow(t);
+}
+
+/* Who asks, for a call on `t`: 0, -ENOMEM (no slot), -EIO (damaged segment). */
+static inline int who_init(struct who *w, struct shelf_task *t)
+{
+	struct slot *self = task_slot(t);
+
+	if (unlikely(!self))
+		return -ENOMEM;
+	if (unlikely(load_relaxed(&t->hdr->poison))) /* relaxed: a flag */
+		return -EIO;
+	w->self = self;
+	w->cred = &load_acquire(&t->cred)->c; /* pairs with the store in cred_publish_locked */
+	w->fs = load_relaxed(&t->fs); /* relaxed: changes only while no call runs */
+	w->files = load_relaxed(&t->files); /* the same */
+	w->task = t;
+	return 0;
+}
+
+/* cred.c */
+int cred_of_process(struct shelf_cred *out); /* the calling process's, as the kernel has it */
+int cred_set(struct slot *self, struct shelf_task *t, const struct shelf_cred *c);
+
+/* fs.c: each swaps with a reference on `inode` that it takes over, and drops the old one. */
+int fs_context_new(struct slot *self, struct inode *root, struct inode *cwd, uint32_t umask, struct fs_context **out);
+int fs_context_copy(struct slot *self, struct fs_context *from, struct fs_context **out);
+void fs_context_put(struct slot *self, struct fs_context *fs);
+void fs_set_cwd(struct slot *self, struct fs_context *fs, struct inode *inode);
+void fs_set_root(struct slot *self, struct fs_context *fs, struct inode *inode);
+
+/* Everything a close owes besides the reference: record locks.  Then the reference.  `ctx`: struct who. */
+void task_drop_file(struct slot *self, void *ctx, int fd, struct fd_file *file);
+/* Take the descriptor table for this task alone (close_range's UNSHARE, exec, unshare). */
+int task_unshare_files(struct slot *self, struct shelf_task *t);
+
+/* In a section: the task after `t` (NULL: the first). */
+struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t);
+/* Close what tasks of dead processes had; how many there were. */
+unsigned task_sweep(struct slot *self);
+
+#endif
