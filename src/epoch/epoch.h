@@ -2,38 +2,67 @@
 /*
  * epoch.h - read sections and deferred freeing across threads and processes.
  *
- * Data: one global epoch in the segment, one word per thread in its slot.
+ * Data: one global epoch in the segment, one word per thread in its slot, three bags of retired
+ * objects in each slot.
+ * Protection: slot.epoch and slot.bags belong to the slot's owner, or to whoever has claimed
+ * the slot of a dead or departed one; epoch_root is changed by atomics.
  * Entering stores the global epoch in the own slot, nothing else.  The full
  * fence that must follow is done for the reader by the reclaimer's membarrier
  * (GLOBAL_EXPEDITED, registered by every process at attach); a process or kernel
- * without it sets SEG_EPOCH_FENCE in the header for ever and every entry fences.
- * An object retired in epoch e is freed once the global epoch is e + 2.
- * Progress: readers wait-free; retire is lock-free and does the reclaiming.
+ * without it sets epoch_root.need_fence for ever and every entry fences.
+ * An object retired in epoch e is freed once the global epoch is e + 2, or as
+ * soon as nobody at all is inside a section.  Why that is enough: epoch/advance.c.
+ * Progress: readers wait-free; retire is lock-free.  Retirers do the reclaiming, a batch
+ * at a time, at the end of the section if they are in one.  While more than EPOCH_WAITING_HIGH
+ * objects wait, a retirer that is outside sections and holds no lock is slowed down
+ * (EPOCH_PRESSURE_NS a batch at most), and only such a one takes over dead readers' slots.
  * A section must not sleep, and may take LOCK_LEAF locks only.
+ * Look at it: epoch_stalled() names the reader that keeps the epoch from moving.
+ * Limits: a stopped reader inside a section keeps everything retired from then on; nothing but its going on
+ * or its death helps.  A process killed while it frees leaks the one object in its hand.
  */
 #ifndef SHELF_EPOCH_EPOCH_H
 #define SHELF_EPOCH_EPOCH_H
 
 #include "segment/slot.h"
 
+#define EPOCH_BATCH 256u /* objects retired between two tries to advance */
+#define EPOCH_WAITING_HIGH 65536u
+#define EPOCH_PRESSURE_NS 10000000L
+#define EPOCH_STALL_NS 50000000L /* blocked for longer: look whether the blocker is dead */
+
+enum epoch_fence { EPOCH_FENCE_NONE, EPOCH_FENCE_SET, EPOCH_FENCE_DONE };
+
 struct epoch_root { /* SEG_ROOT_EPOCH */
 	_Alignas(CACHE_LINE) atomic_u64 global; /* starts at 1 */
-	atomic_u32 need_fence; /* sticky: some process could not register for membarrier */
-	_Alignas(CACHE_LINE) atomic_u64 waiting; /* objects in bags, for back-pressure and statistics */
+	atomic_u32 need_fence; /* enum epoch_fence; never goes back: some process has no membarrier */
+	_Alignas(CACHE_LINE) atomic_u64 waiting; /* objects in sealed bags, for back-pressure and statistics */
+	atomic_u64 blocked; /* since when (ms) and in which epoch advancing fails; see advance.c */
+	atomic_u64 advances, freed, lost; /* statistics; lost: of a type this process cannot free */
 };
 
 int epoch_init(struct segment *seg); /* creator: makes the root.  0 or -ENOSPC */
-int epoch_attach(struct segment *seg); /* every process: registers for membarrier */
+int epoch_attach(struct segment *seg); /* every process: registers for membarrier.  0, or -EROFS (see attach.c) */
 
 struct epoch_root *epoch_root_of(struct slot *self);
+
+/* Bit in slot.nest, set inside a section only: a batch is due when the outermost section ends. */
+#define EPOCH_WORK 0x80000000u
 
 /* Sections nest (a counter in the slot that only its owner touches). */
 static inline void epoch_enter(struct slot *self);
 static inline void epoch_exit(struct slot *self);
+void epoch_exit_work(struct slot *self);
 static inline bool epoch_inside(const struct slot *self)
 {
 	return self->nest != 0;
 }
+
+/*
+ * fork inside a section: the child's fresh slot gets the parent's nesting, so that its exits
+ * balance.  What the parent had looked up before may be freed by now; look it up again.
+ */
+void epoch_inherit(struct slot *child, const struct slot *parent);
 
 enum retire_type {
 	RETIRE_NONE,
@@ -50,6 +79,7 @@ enum retire_type {
 	RETIRE_USER, /* files of a library user's kind (fdtable.h) */
 	RETIRE_TYPES
 };
+/* Called in any retirer, perhaps under its locks: may take LOCK_LEAF only; may retire more. */
 typedef void retire_fn(struct slot *self, struct retired *r);
 /* Process-local table; every process that attaches registers the same functions. */
 void retire_register(enum retire_type type, retire_fn *fn);
@@ -57,8 +87,15 @@ void retire_register(enum retire_type type, retire_fn *fn);
 void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux);
 /* Try to advance and free what is ripe now; objects freed.  Not inside a section. */
 uint64_t epoch_reclaim(struct slot *self);
-/* Wait until everything retired before the call is freed or named stalled: for tests, detach and full segments. */
+/*
+ * Wait until everything that this thread, dead threads and departed threads retired before the call is
+ * freed: for tests, detach and full segments.  Not inside a section.  0, or -ETIMEDOUT: see epoch_stalled().
+ * Other live threads keep up to a batch in their own hands.
+ */
 int epoch_barrier(struct slot *self, int64_t timeout_ns);
+
+/* Has advancing failed for EPOCH_STALL_NS?  Then whose section is it, and for how long. */
+bool epoch_stalled(struct segment *seg, uint32_t *slot_id, int64_t *age_ns);
 
 #include "epoch/epoch_inline.h"
 

@@ -12,19 +12,25 @@ static inline void epoch_enter(struct slot *self)
 
 	if (self->nest++)
 		return;
-	/* Relaxed: an old value only holds the reclaimer back. */
-	store_relaxed(&self->epoch, load_relaxed(&root->global) << 1 | 1);
-	if (unlikely(load_relaxed(&root->need_fence)))
-		fence_full(); /* pairs with the fence in epoch_advance_try */
-	else
-		fence_compiler(); /* pairs with membarrier() in epoch_advance_try */
+	/*
+	 * The global epoch relaxed: an old value only holds the reclaimer back.  The store is a release for the
+	 * sections before this one: a scan that misses their exit reads it from here.  Pairs with epoch_scan.
+	 */
+	store_release(&self->epoch, load_relaxed(&root->global) << 1 | 1);
+	fence_compiler(); /* the store before what follows; the CPU half is membarrier() in epoch_fence_all */
+	if (unlikely(load_relaxed(&root->need_fence))) /* relaxed: seen late, the hand-over in attach.c covers it */
+		fence_full(); /* pairs with the fence in epoch_fence_all */
 }
 
 static inline void epoch_exit(struct slot *self)
 {
-	if (--self->nest)
+	shelf_assert((self->nest & ~EPOCH_WORK) != 0);
+	if (unlikely(--self->nest)) {
+		if (self->nest == EPOCH_WORK)
+			epoch_exit_work(self);
 		return;
-	store_release(&self->epoch, 0); /* reads of the section before it; pairs with the scan in epoch_advance_try */
+	}
+	store_release(&self->epoch, 0); /* reads of the section before it; pairs with epoch_scan */
 }
 
 #endif

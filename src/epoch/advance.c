@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * advance.c - moving the global epoch on.
+ *
+ * Data: epoch_root.global, .blocked.  Protection: atomics; any thread may try at
+ * any time, several at once.  Progress: lock-free; a try fails while a reader
+ * is inside a section that it entered in an older epoch.
+ *
+ *	reader			retirer				advancer
+ *	r = global		unlink x			e = global
+ *	slot = r		fence				membarrier
+ *	(fence)			mark = global			every slot is 0 or e?
+ *	p = link		...				global: e -> e + 1
+ *	use *p			global >= mark + 2: free x
+ *	slot = 0
+ *
+ * Why mark + 2 is enough.  Suppose the reader got x and is still inside.  Two advances
+ * came after the mark was read: A1 from mark, and A2 from mark + 1.  A2 began by
+ * reading mark + 1, which A1 wrote, so A2 began after the mark was read;
+ * A1 may have begun long before and proves nothing, hence one advance is not enough.
+ *
+ * (A) The reader's store waits in its store buffer while it loads the link, so the
+ *	scan reads 0.  The reader loaded the link before x was unlinked, that is (race C)
+ *	before the mark was read, that is before A2's membarrier began.
+ *	That membarrier makes the reader's CPU pass a full fence, after its load and
+ *	hence after its store: A2's scan sees the store.  With need_fence the reader's
+ *	own fence, the retirer's and A2's do the same (store buffering with fences on both sides).
+ * (B) The reader took r long ago and stores it late.  If A2's scan misses
+ *	the store, then by A the reader loads the link after the unlinking and does not get x.
+ *	If A2's scan sees it, r <= mark, as the load of r precedes the load of the
+ *	link; r is not mark + 1, so A2 fails.  A late store only holds others back.
+ * (C) The unlinking waits in the retirer's store buffer while it reads the mark.  Then a
+ *	reader could still get x after A2's scan.  So the retirer fences between the
+ *	two: once for a whole bag, when the bag is sealed.
+ * (D) The reader exits and enters again between two looks of the scan: the
+ *	scan reads some later value of the slot.  The reader's uses of x are behind the release
+ *	store of its exit, and its next entry is a release too, so the acquire load of the scan orders
+ *	them before the CAS on global, and the free behind it.
+ * (E) A thread claims a slot beyond the limit that the scan used.  The limit is read
+ *	after membarrier; it is raised by an atomic read-modify-write before the first entry, which
+ *	therefore is behind the fence: case B, store missed.
+ * (F) Nobody at all inside: by A and B a scan that finds each slot at 0 proves
+ *	for all objects sealed before its membarrier that no reader has them.
+ *	They are freed at once, without waiting for an epoch.  A section of
+ *	the retirer's own counts as somebody.
+ *
+ * The models of this: model/epoch_*.pml and model/epoch_relacy.cpp.
+ */
+#include "base/clock.h"
+#include "epoch/epoch_priv.h"
+
+/* epoch_root.blocked: milliseconds << 24 | low bits of the epoch that cannot be left. */
+#define BLOCKED_EPOCH_BITS 24
+#define BLOCKED_EPOCH(e) ((e) & ((UINT64_C(1) << BLOCKED_EPOCH_BITS) - 1))
+#define NS_PER_MS 1000000
+
+bool epoch_fence_all(struct slot *self)
+{
+	struct epoch_root *root = epoch_root_of(self);
+	uint32_t fence = load_acquire(&root->need_fence); /* pairs with epoch_use_fence */
+
+	if (fence != EPOCH_FENCE_DONE && self->seg->membarrier && epoch_membarrier()) {
+		/* Entries that did not see SET have drained now; later ones see it and fence. */
+		if (fence == EPOCH_FENCE_SET)
+			cas_acq_rel(&root->need_fence, &fence, (uint32_t)EPOCH_FENCE_DONE);
+		return true;
+	}
+	fence_full(); /* pairs with the fence in epoch_enter: race A */
+	return fence == EPOCH_FENCE_DONE;
+}
+
+/* Everybody's slot against epoch e; *blocker is the first one in an older epoch. */
+static enum epoch_scan epoch_scan(struct slot *self, uint64_t e, uint32_t *blocker)
+{
+	struct segment *seg = self->seg;
+	uint32_t limit = slot_limit(seg); /* behind the fence: race E */
+	enum epoch_scan result = EPOCH_NOBODY;
+	uint32_t id;
+
+	for (id = 1; id <= limit; id++) {
+		struct slot *slot = slot_by_id(seg, id);
+		uint64_t word = slot ? load_acquire(&slot->epoch) : 0; /* pairs with epoch_exit: race D */
+
+		if (!word)
+			continue;
+		result = EPOCH_BUSY;
+		if (word >> 1 != e) {
+			*blocker = id;
+			return EPOCH_BLOCKED;
+		}
+	}
+	return result;
+}
+
+/* For how long advancing from e has failed; notes the beginning.  Racing notes differ by nothing that matters. */
+static int64_t epoch_blocked_for(struct epoch_root *root, uint64_t e)
+{
+	uint64_t now = (uint64_t)(clock_now_monotonic() / NS_PER_MS);
+	uint64_t noted = load_relaxed(&root->blocked); /* a value on its own */
+
+	if (!noted || BLOCKED_EPOCH(noted) != BLOCKED_EPOCH(e)) {
+		store_relaxed(&root->blocked, now << BLOCKED_EPOCH_BITS | BLOCKED_EPOCH(e));
+		return 0;
+	}
+	return (int64_t)(now - (noted >> BLOCKED_EPOCH_BITS)) * NS_PER_MS;
+}
+
+/* A dead reader's slot is taken over, by a thread that is in the middle of nothing. */
+static void epoch_blocked(struct slot *self, uint64_t e, uint32_t blocker)
+{
+	if (epoch_blocked_for(epoch_root_of(self), e) < EPOCH_STALL_NS)
+		return;
+	if (epoch_inside(self) || load_relaxed(&self->locker.n_held)) /* own fields */
+		return;
+	if (!slot_alive(self->seg, blocker))
+		slot_takeover(self, blocker);
+}
+
+enum epoch_scan epoch_advance_try(struct slot *self)
+{
+	struct epoch_root *root = epoch_root_of(self);
+	uint64_t e = load_acquire(&root->global); /* pairs with the CAS below: A2 begins behind A1 */
+	enum epoch_scan result;
+	uint32_t blocker;
+
+	if (!epoch_fence_all(self))
+		return EPOCH_BLOCKED;
+	result = epoch_scan(self, e, &blocker);
+	if (result == EPOCH_BLOCKED) {
+		epoch_blocked(self, e, blocker);
+		return result;
+	}
+	/* release: the exits that the scan saw; pairs with the loads of global before freeing */
+	if (cas_acq_rel(&root->global, &e, e + 1))
+		add_relaxed(&root->advances, 1u); /* statistics */
+	return result;
+}
+
+bool epoch_stalled(struct segment *seg, uint32_t *slot_id, int64_t *age_ns)
+{
+	struct epoch_root *root = seg->hdr->epoch;
+	uint64_t e = load_acquire(&root->global); /* pairs with epoch_advance_try */
+	uint64_t noted = load_relaxed(&root->blocked); /* a value on its own */
+	uint32_t limit = slot_limit(seg);
+	uint32_t id;
+
+	if (!noted || BLOCKED_EPOCH(noted) != BLOCKED_EPOCH(e))
+		return false;
+	*age_ns = clock_now_monotonic() - (int64_t)(noted >> BLOCKED_EPOCH_BITS) * NS_PER_MS;
+	if (*age_ns < EPOCH_STALL_NS)
+		return false;
+	for (id = 1; id <= limit; id++) {
+		struct slot *slot = slot_by_id(seg, id);
+		uint64_t word = slot ? load_relaxed(&slot->epoch) : 0; /* only named, not relied on */
+
+		if (word && word >> 1 != e) {
+			*slot_id = id;
+			return true;
+		}
+	}
+	return false;
+}

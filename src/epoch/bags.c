@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bags.c - retired objects on their way to being freed.
+ *
+ * A slot has one open bag, which epoch_retire fills, and two sealed ones.  Sealing reads the global epoch
+ * *after* the unlinking of everything in the bag (one fence for the whole bag)
+ * and marks the bag with it.  Only marks e and e - 1 can be waiting, so two
+ * sealed bags do: one for odd epochs, one for even.
+ *
+ * A thread may be killed between any two stores here.  The open bag is moved in
+ * two steps: its last object points to the sealed ones (1), the sealed head
+ * takes its head (2), the open head is cleared (3).  bags_repair() tells
+ * from the pointers how far it came.  An object is taken out of its bag before it is freed,
+ * so a death in between leaks it and never frees it twice.
+ *
+ * Bags never move between slots, as no two slots can be changed in one store.  A thread that is gone
+ * leaves its bags where they are: the slot's next owner inherits them, and until
+ * there is one bags_sweep() frees from them in place.
+ */
+#include "base/assert.h"
+#include "epoch/epoch_priv.h"
+
+/* Process-local: code lies at different addresses in different processes. */
+static _Atomic(retire_fn *) retire_fns[RETIRE_TYPES];
+
+void retire_register(enum retire_type type, retire_fn *fn)
+{
+	shelf_assert(type > RETIRE_NONE && type < RETIRE_TYPES);
+	store_release(&retire_fns[type], fn); /* pairs with the load in retired_free */
+}
+
+void bag_put(struct bag *bag, struct retired *r)
+{
+	r->next = bag->head;
+	if (!bag->head) {
+		bag->tail = r;
+		bag->count = 0;
+	}
+	fence_compiler(); /* a bag with a head is whole; see bags_repair */
+	bag->head = r;
+	bag->count++;
+}
+
+static void retired_free(struct slot *self, struct retired *r)
+{
+	retire_fn *fn = r->type < RETIRE_TYPES ? load_acquire(&retire_fns[r->type]) : NULL;
+
+	if (likely(fn))
+		fn(self, r);
+	else
+		add_relaxed(&epoch_root_of(self)->lost, 1u); /* statistics */
+}
+
+static uint64_t bag_free(struct slot *self, struct bag *bag)
+{
+	struct epoch_root *root = epoch_root_of(self);
+	uint64_t waited = bag->count;
+	struct retired *r;
+	uint64_t n = 0;
+
+	self->reclaiming++;
+	while ((r = bag->head)) {
+		bag->head = r->next;
+		fence_compiler(); /* out of the bag before it is freed */
+		retired_free(self, r);
+		n++;
+	}
+	self->reclaiming--;
+	bag->count = 0;
+	sub_relaxed(&root->waiting, waited); /* statistics and a rough limit */
+	add_relaxed(&root->freed, n);
+	return n;
+}
+
+/* The sealed bag for the epoch of now, rid of what is left from two epochs ago. */
+static struct bag *bags_sealed_now(struct slot *self, struct slot *owner, uint64_t *epoch)
+{
+	for (;;) {
+		struct bag *bag;
+
+		fence_full(); /* unlinking before the load below: race C in advance.c */
+		*epoch = load_acquire(&epoch_root_of(self)->global); /* pairs with the CAS of epoch_advance_try */
+		bag = &owner->bags[BAG_SEALED(*epoch)];
+		if (!bag->head || bag->epoch == *epoch)
+			return bag;
+		/* Marked at least two epochs ago.  What its objects retire in turn comes
+		 * into the open bag, so the epoch is read again. */
+		bag_free(self, bag);
+	}
+}
+
+void bags_seal(struct slot *self, struct slot *owner)
+{
+	struct bag *open = &owner->bags[BAG_OPEN];
+	struct bag *sealed;
+	uint64_t epoch;
+
+	if (!open->head)
+		return;
+	sealed = bags_sealed_now(self, owner, &epoch);
+	add_relaxed(&epoch_root_of(self)->waiting, open->count); /* statistics and a rough limit */
+	sealed->count = open->count + (sealed->head ? sealed->count : 0);
+	sealed->epoch = epoch;
+	open->tail->next = sealed->head; /* (1) */
+	fence_compiler();
+	sealed->head = open->head; /* (2) */
+	fence_compiler();
+	open->head = NULL; /* (3) */
+	open->count = 0;
+}
+
+void bags_repair(struct slot *owner)
+{
+	struct bag *open = &owner->bags[BAG_OPEN];
+
+	if (!open->head)
+		return;
+	if (open->head == owner->bags[1].head || open->head == owner->bags[2].head)
+		open->head = NULL; /* died between (2) and (3) */
+	else
+		open->tail->next = NULL; /* between (1) and (2), or not in a seal at all */
+}
+
+uint64_t bags_free(struct slot *self, struct slot *owner, uint64_t now)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 1; i < ARRAY_SIZE(owner->bags); i++) {
+		struct bag *bag = &owner->bags[i];
+
+		if (bag->head && (now == EPOCH_QUIET || bag->epoch + 2 <= now))
+			n += bag_free(self, bag);
+	}
+	return n;
+}
+
+/* An unused slot becomes ours for a moment.  Should we die, the claim of a dead pid is undone by segment. */
+static bool slot_hold_idle(struct slot *self, struct slot *slot)
+{
+	uint32_t idle = SLOT_IDLE;
+
+	if (load_relaxed(&slot->state) != idle) /* a hint; the CAS decides */
+		return false;
+	/* acquire: what the slot's last owner or recoverer left; pairs with its store of SLOT_IDLE */
+	return cas_acq_rel(&slot->state, &idle, load_relaxed(&self->pid) << 8 | SLOT_CLAIMING);
+}
+
+static void slot_unhold_idle(struct slot *slot)
+{
+	store_release(&slot->state, SLOT_IDLE); /* the bags as they are; pairs with the next claim's CAS */
+}
+
+uint64_t bags_sweep(struct slot *self, uint64_t *left)
+{
+	struct segment *seg = self->seg;
+	uint32_t limit = slot_limit(seg);
+	uint64_t freed = 0;
+	uint32_t id;
+
+	*left = 0;
+	for (id = 1; id <= limit; id++) {
+		struct slot *slot = slot_by_id(seg, id);
+
+		if (!slot || !slot_hold_idle(self, slot))
+			continue;
+		bags_seal(self, slot);
+		/* Not EPOCH_QUIET: sealed after the last scan began.  Pairs with the CAS of epoch_advance_try. */
+		freed += bags_free(self, slot, load_acquire(&epoch_root_of(self)->global));
+		*left += bags_count(slot);
+		slot_unhold_idle(slot);
+	}
+	return freed;
+}
+
+uint64_t bags_count(const struct slot *owner)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < ARRAY_SIZE(owner->bags); i++)
+		n += owner->bags[i].head ? owner->bags[i].count : 0;
+	return n;
+}

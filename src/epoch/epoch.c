@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * epoch.c - retiring, and the reclaiming that retirers do.
+ *
+ * A retire is a push onto the own open bag.  Every EPOCH_BATCH of them (more where there are many
+ * slots to look at) the bag is sealed, one try is made to advance, and what is ripe is freed.
+ */
+#include "base/clock.h"
+#include "base/syscall.h"
+#include "epoch/epoch_priv.h"
+#include "epoch/radix.h"
+
+#include <time.h>
+
+#define SWEEP_EVERY 16u /* batches between two looks at the bags of departed threads */
+#define BATCH_MAX 4096u
+#define SLEEP_FIRST_NS 20000L
+#define SLEEP_MAX_NS 1000000L
+
+static void free_mem(struct slot *self, struct retired *r)
+{
+	mem_free(self, r, r->aux);
+}
+
+static void free_pages(struct slot *self, struct retired *r)
+{
+	page_free(self, r, r->aux);
+}
+
+void epoch_register_types(void)
+{
+	retire_register(RETIRE_NODE, radix_free_node);
+	retire_register(RETIRE_MEM, free_mem);
+	retire_register(RETIRE_PAGES, free_pages);
+}
+
+/* One try to advance, then free what that made ripe. */
+static uint64_t epoch_step(struct slot *self)
+{
+	uint64_t now;
+
+	bags_seal(self, self);
+	if (epoch_advance_try(self) == EPOCH_NOBODY)
+		return bags_free(self, self, EPOCH_QUIET); /* race F: all was sealed before */
+	now = load_acquire(&epoch_root_of(self)->global); /* pairs with the CAS of epoch_advance_try */
+	return bags_free(self, self, now);
+}
+
+static void epoch_sleep(int64_t ns)
+{
+	struct timespec ts = {0, ns};
+
+	sys_call3(SYS_nanosleep, (long)&ts, 0, 0);
+}
+
+static bool epoch_crowded(struct epoch_root *root)
+{
+	return load_relaxed(&root->waiting) > EPOCH_WAITING_HIGH; /* a rough limit */
+}
+
+/* Too much waits: slow down, but not where others would wait for us. */
+static void epoch_pressure(struct slot *self)
+{
+	struct epoch_root *root = epoch_root_of(self);
+	int64_t slept = 0, nap = SLEEP_FIRST_NS;
+
+	if (epoch_inside(self) || load_relaxed(&self->locker.n_held)) /* own field */
+		return;
+	while (epoch_crowded(root) && slept < EPOCH_PRESSURE_NS) {
+		epoch_sleep(nap);
+		slept += nap;
+		nap = min_of(2 * nap, SLEEP_MAX_NS);
+		epoch_step(self);
+	}
+}
+
+static void epoch_batch(struct slot *self)
+{
+	struct epoch_root *root = epoch_root_of(self);
+	uint64_t left;
+
+	if (self->reclaiming || self->retired_since < min_of(slot_limit(self->seg), BATCH_MAX))
+		return;
+	self->retired_since = 0;
+	epoch_step(self);
+	if (load_relaxed(&root->advances) % SWEEP_EVERY == 0) /* about so often */
+		bags_sweep(self, &left);
+	if (unlikely(epoch_crowded(root)))
+		epoch_pressure(self);
+}
+
+/* The outermost section ends, and a retire inside it made a batch due. */
+void epoch_exit_work(struct slot *self)
+{
+	self->nest = 0;
+	store_release(&self->epoch, 0); /* as in epoch_exit */
+	epoch_batch(self);
+}
+
+void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux)
+{
+	r->type = type;
+	r->aux = aux;
+	bag_put(&self->bags[BAG_OPEN], r);
+	if (likely(++self->retired_since < EPOCH_BATCH))
+		return;
+	if (epoch_inside(self))
+		self->nest |= EPOCH_WORK;
+	else
+		epoch_batch(self);
+}
+
+/* Three tries: one to finish the advance under way, two for what was sealed just now. */
+static uint64_t epoch_reclaim_all(struct slot *self, uint64_t *left)
+{
+	uint64_t freed = 0, swept;
+	unsigned i;
+
+	self->retired_since = 0;
+	swept = bags_sweep(self, left); /* seals what departed threads left open */
+	for (i = 0; i < 3; i++)
+		freed += epoch_step(self);
+	if (*left)
+		freed += bags_sweep(self, left);
+	*left += bags_count(self);
+	return freed + swept;
+}
+
+uint64_t epoch_reclaim(struct slot *self)
+{
+	uint64_t left;
+
+	return self->reclaiming ? 0 : epoch_reclaim_all(self, &left);
+}
+
+int epoch_barrier(struct slot *self, int64_t timeout_ns)
+{
+	int64_t until = clock_now_monotonic() + timeout_ns;
+	int64_t nap = SLEEP_FIRST_NS;
+	uint64_t left;
+
+	shelf_assert(!epoch_inside(self) && !self->reclaiming);
+	for (;;) {
+		epoch_reclaim_all(self, &left);
+		if (!left)
+			return 0;
+		if (clock_now_monotonic() >= until)
+			return -ETIMEDOUT;
+		epoch_sleep(nap);
+		nap = min_of(2 * nap, SLEEP_MAX_NS);
+	}
+}
