@@ -21,11 +21,11 @@ enum intent_op {
 	INTENT_RMDIR,
 	INTENT_RENAME,
 	INTENT_EXCHANGE,
+	INTENT_DROP, /* the last reference of an inode is gone: its data are being freed */
 	INTENT_EXTEND,
 	INTENT_TRUNCATE,
 	INTENT_FALLOCATE,
-	INTENT_XATTR,
-	INTENT_FLOCK,
+	INTENT_ATTR, /* mode, owner, times, ACLs, xattrs of one inode */
 	/* task */
 	INTENT_FORK,
 	INTENT_EXIT,

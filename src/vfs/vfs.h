@@ -19,6 +19,9 @@
  *	rename to a free name publishes a new dentry and takes the source out.
  * The moment in which both names could be seen is covered by name_seq of both
  * directories: lookers in either of them retry while it is odd or has changed.
+ * A dentry counts as an entry while dentry.inode is not NULL: one store makes it
+ * appear in, or vanish from, lookups and listings together; it is in the hash and the index
+ * before and a little longer.
  * The hash of a directory is complete, so a miss is an answer: there are no
  * negative dentries.  Subdirectories point at their parent's inode, not at a dentry,
  * so a rename of a directory touches none of its children.
@@ -50,17 +53,20 @@ struct flocks;
 
 /* Hash table of one directory: buckets of chains linked through dentry.next[which]. */
 struct dir_table {
-	uint64_t mask; /* buckets - 1 */
-	uint32_t which; /* which of the two links the chains use: growing builds the other one */
-	uint32_t bytes;
 	struct retired retired;
+	uint64_t born; /* [d] global epoch when it was published */
+	uint32_t buckets; /* [c] */
+	uint32_t which; /* [c] which of the two links the chains use: growing builds the other one */
 	atomic_ptr(struct dentry) bucket[];
 };
 
+#define DIR_FIRST_COOKIE 3 /* as positions: 0 start, 1 behind ".", 2 behind ".." */
+#define DIR_ENTRY_SIZE 20 /* what tmpfs counts in a directory's size */
+#define DIR_EMPTY_SIZE 40
 struct dir_part {
 	atomic_ptr(struct dir_table) table; /* [d] NULL: empty directory */
-	struct radix index; /* [d] cookie -> dentry, for readdir */
-	atomic_u64 next_cookie; /* [d] starts at 3: 0,1,2 are start, "." and ".." */
+	struct radix index; /* [d] cookie - DIR_FIRST_COOKIE -> dentry, for readdir */
+	atomic_u64 next_cookie; /* [d] above every cookie in use; falls back when the last entries go */
 	atomic_ptr(struct inode) parent; /* [n] counted */
 	struct seqcount name_seq;
 };
@@ -98,7 +104,7 @@ struct inode {
 	/* line 1: what stat reads beside it */
 	_Alignas(CACHE_LINE) struct seqcount seq;
 	atomic_u32 nlink; /* [i] for directories also [d] */
-	atomic_u64 size; /* [i] directories: entries * 20, as tmpfs */
+	atomic_u64 size; /* [i] directories: 40 + 20 an entry, as tmpfs */
 	uint64_t ino; /* [c] */
 	atomic_u64 atime, mtime, ctime; /* [i] ns since 1970, signed */
 	uint64_t btime; /* [c] */
@@ -119,14 +125,14 @@ _Static_assert(sizeof(struct inode) <= 256, "an empty file costs an inode and a 
 #define DENTRY_SHORT_NAME 63 /* fits CACHE_128 */
 struct dentry {
 	atomic_ptr(struct dentry) next[2]; /* [d] chain links, see dir_table.which */
-	atomic_ptr(struct inode) inode; /* [n] never NULL while linked */
+	atomic_ptr(struct inode) inode; /* [n] NULL: not an entry yet, or no more */
 	struct inode *parent; /* [c] the directory; valid while the dentry is linked */
 	uint64_t cookie; /* [c] its position in the directory */
 	uint32_t hash; /* [c] */
 	uint16_t len; /* [c] */
-	uint16_t flags; /* [d] DENTRY_UNLINKED */
+	uint16_t pad;
 	struct retired retired;
-	char name[]; /* [c] NUL-terminated; CACHE_128 or CACHE_384 by length */
+	char name[]; /* [c] zeros up to the next multiple of 8; CACHE_128 or CACHE_384 by length */
 };
 _Static_assert(sizeof(struct dentry) <= 128 - 0, "short dentries are two lines");
 
@@ -161,8 +167,12 @@ struct vfs_root {
 	struct inode *root;
 	struct lock rename_lock; /* LOCK_RENAME */
 	uint64_t dev; /* st_dev: one per segment, minor < 256 */
-	atomic_i64 inodes;
+	/* who waits for whose record lock, in the whole segment; zero at the start: flock_wait.c */
+	struct lock flock_graph_lock; /* LOCK_WAITQ */
+	struct flock_waiter *flock_graph; /* under flock_graph_lock */
 };
+#define VFS_MNT_ID 0x5e1fu /* statx's stx_mnt_id: a shelf is one mount */
+int64_t vfs_inodes(struct segment *seg); /* in use: a sum over the threads' own counts */
 struct vfs_root *vfs_root_of(struct slot *self);
 int vfs_init(struct slot *self, uint32_t mode, uint32_t uid, uint32_t gid); /* creator */
 int vfs_attach(struct segment *seg); /* every process: registers types and hooks */
@@ -173,6 +183,7 @@ int vfs_attach(struct segment *seg); /* every process: registers types and hooks
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
 bool inode_get_epoch(struct inode *inode); /* false: it is being freed: look again */
 void inode_put(struct slot *self, struct inode *inode); /* enters a section by itself */
+uint64_t inode_number(struct slot *self); /* unique in the segment; from the thread's own range */
 /* nlink 0 -> 1 takes the names' reference, 1 -> 0 drops it.  Inode's seq is written by the caller. */
 static inline uint32_t inode_type(const struct inode *i)
 {
@@ -192,7 +203,19 @@ void flocks_drop(struct slot *self, struct inode *inode);
 /* In a section.  The dentry or NULL; a NULL is an answer only if name_seq did not change (dir_lookup does that). */
 struct dentry *dentry_find_epoch(struct inode *dir, uint32_t hash, const char *name, size_t len);
 uint32_t dentry_hash(struct slot *self, const char *name, size_t len);
-/* Lock held.  Everything that can fail (memory) happens in prepare; link cannot fail. */
+/* Lock held, or nobody else sees the directory: no need for name_seq. */
+struct dentry *dentry_find_locked(struct inode *dir, uint32_t hash, const char *name, size_t len);
+/* Memory for an entry, before any lock; NULL: full.  dentry_free() takes it back if it was never reserved. */
+struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint32_t hash);
+void dentry_free(struct slot *self, struct dentry *d);
+/*
+ * Lock held.  reserve: a place in hash and index, still invisible; 0 or -ENOSPC.  Storing d->inode makes it an entry,
+ * storing NULL ends it.  detach: out of hash and index; may be repeated.  retire: its memory, once.
+ */
+int dentry_reserve_locked(struct slot *self, struct inode *dir, struct dentry *d);
+void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d);
+void dentry_retire(struct slot *self, struct dentry *d);
+/* The same in larger steps. */
 struct dentry *dentry_prepare_locked(struct slot *self, struct inode *dir, const char *name, size_t len, uint32_t hash);
 void dentry_abandon_locked(struct slot *self, struct inode *dir, struct dentry *d);
 void dentry_link_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode);
@@ -227,13 +250,15 @@ struct walk {
 	enum last_kind last_kind;
 	bool trailing_slash;
 };
+#define WALK_OPENAT2 (WALK_NO_SYMLINKS | WALK_BENEATH | WALK_IN_ROOT | WALK_NO_MAGICLINKS | WALK_NO_XDEV | WALK_CACHED)
 
 /*
  * Entered and left inside one read section, which the CALLER holds around the
  * call and for as long as it uses the result.  `start`: inode of dirfd, or NULL for cwd.
  * No lock, no count, no shared store; may ask to restart, at most a bounded number
  * of times, then walks under rename_lock (which leaves and re-enters the section).
- * 0, -ENOENT, -ENOTDIR, -EACCES, -ELOOP, -ENAMETOOLONG, -EXDEV, -ESTALE.
+ * 0, -ENOENT, -ENOTDIR, -EISDIR (WALK_CREATE of "name/"), -EACCES, -ELOOP, -ENAMETOOLONG, -EXDEV, -EAGAIN
+ * (WALK_CACHED; ".." in a moved tree below WALK_BENEATH or WALK_IN_ROOT).
  */
 int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
 
@@ -292,6 +317,12 @@ int flock_posix(struct who *w, struct file *f, int cmd, struct flock *fl); /* F_
 int flock_bsd(struct who *w, struct file *f, int operation);
 void flock_close_posix(struct who *w, struct inode *inode); /* any close of the file by this owner */
 void flock_close_file(struct slot *self, struct file *f); /* last put */
+/*
+ * From task/, per process: the process that a lock names is dead; drop what it left behind (tables, files).
+ * Called with no lock held and outside sections.  Its POSIX locks are dropped without this.
+ */
+typedef void flock_reap_fn(struct slot *self, uint32_t pid, uint64_t start_time);
+void flock_register_reap(flock_reap_fn *fn);
 
 /* ---- attributes (attr.c, xattr.c, acl.c) ----------------------------------------------------------------------- */
 
@@ -303,6 +334,7 @@ struct attr { /* one consistent snapshot */
 void attr_read_epoch(struct slot *self, struct inode *inode, struct attr *out); /* no shared store */
 void attr_to_stat(struct slot *self, const struct attr *a, struct stat *st);
 void attr_to_statx(struct slot *self, const struct attr *a, unsigned mask, struct statx *stx);
+void attr_attach(void); /* from vfs_attach: registers what recovers a change of attributes */
 /* The inode is counted or known to stay; each takes the inode's lock. */
 int attr_chmod(struct who *w, struct inode *inode, uint32_t mode);
 int attr_chown(struct who *w, struct inode *inode, uint32_t uid, uint32_t gid);
@@ -316,6 +348,9 @@ ssize_t xattr_get(struct who *w, struct inode *inode, const char *name, void *va
 int xattr_set(struct who *w, struct inode *inode, const char *name, const void *value, size_t size, int flags);
 ssize_t xattr_list(struct who *w, struct inode *inode, char *list, size_t size);
 int xattr_remove(struct who *w, struct inode *inode, const char *name);
+/* What the system call checks before it looks at the path: ERANGE, EINVAL, E2BIG. */
+int xattr_check_name(const char *name);
+int xattr_check_set(const char *name, size_t size, int flags);
 /* acl.c: -EACCES or 0 as the ACL says; called when INODE_HAS_ACL. */
 int acl_permission_epoch(struct who *w, struct inode *inode, unsigned mask);
 /* A new inode inherits dir's default ACL; mode is narrowed. The inode is not published yet. 0 or -ENOSPC */
