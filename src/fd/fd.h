@@ -6,6 +6,17 @@
  * A function that takes a reference off a slot hands it to the caller, who does
  * what a close of its kind needs (record locks) and then fd_put()s it.
  * All return 0 (or a number) or -errno.  `limit` is the caller's RLIMIT_NOFILE.
+ *
+ * Data: tables (table.h has the layout), the count of open files, the types.
+ * Protection: words are atomic; bitmaps and what may happen to a word, the
+ * table's lock (slots.c has the list); numbers of users, see fd_table_set_users.
+ * Fast path: a borrow stores to the thread's own slot and nowhere else.
+ * Progress: borrow wait-free; get, put, flags lock-free; the rest takes one table's lock.
+ * References in hands: what fd_file_init, fd_get, fd_remove and fd_dup2 give is noted
+ * in the thread's ledger, and dropped for it if it dies.  Who keeps one in a structure
+ * (an epoll item) calls fd_forget() then, and fd_note() before it puts it.
+ * To look at it: `shelf fds`, fd_next_open(), fd_files_open().
+ * Limits: numbers below FD_NUMBER_MAX (16,777,216); recover.c says what a death may leak.
  */
 #ifndef SHELF_FD_FD_H
 #define SHELF_FD_FD_H
@@ -22,7 +33,9 @@ int64_t fd_files_open(struct segment *seg);
 void fd_set_segment_limit(struct segment *seg, uint64_t limit); /* past it: ENFILE */
 
 int fd_table_create(struct slot *self, struct fd_table **out);
-void fd_table_share(struct slot *self, struct fd_table *tab); /* one more task uses it: no single-user borrow from now on */
+void fd_table_share(
+	struct slot *self,
+	struct fd_table *tab); /* one more task uses it: no single-user borrow from now on */
 /* fork: a new table with the same files, those with CLOFORK left out. */
 int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out);
 /* A reference handed over by the table; `fd` is the number it stood at. */
@@ -31,24 +44,30 @@ typedef void fd_drop_fn(struct slot *self, void *ctx, int fd, struct fd_file *fi
 void fd_table_leave(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
 /* exec: everything marked CLOEXEC. */
 void fd_table_exec(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
-/* Threads that may use the table at once: 1 allows the single-user borrow. */
+/*
+ * Threads that may use the table at once: 1, told by that thread itself between two calls, allows the
+ * single-user borrow to it; anything else, told by it before the second thread starts, ends that.
+ * A new table counts as used by many.
+ */
 void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users);
 
 /* Initialise the head; count 1, owned by the caller.  -ENFILE past the segment's limit. */
 int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type);
 
-int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit); /* the number; EMFILE, EINVAL */
-void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits); /* takes the reference */
+int fd_reserve(struct slot *self, struct fd_table *tab, int min,
+	       uint64_t limit); /* the number; EMFILE, EINVAL */
+void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file,
+		unsigned bits); /* takes the reference */
 void fd_cancel(struct slot *self, struct fd_table *tab, int fd); /* undo fd_reserve */
 
 int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t limit, unsigned bits);
 /* *replaced (NULL if none) is handed to the caller.  EBADF, EBUSY (newfd reserved). */
-int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit, unsigned bits,
-	    struct fd_file **replaced);
+int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit,
+	    unsigned bits, struct fd_file **replaced);
 int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out); /* close */
 #define FD_RANGE_CLOEXEC 1u
-int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last, unsigned flags,
-		   fd_drop_fn *drop, void *ctx);
+int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last,
+		   unsigned flags, fd_drop_fn *drop, void *ctx);
 int fd_get_bits(struct slot *self, struct fd_table *tab, int fd); /* FD_*_BIT or EBADF */
 int fd_set_bits(struct slot *self, struct fd_table *tab, int fd, unsigned bits);
 /* The lowest number >= from that is open, -1 if none: /proc/self/fd, shelf fds. */
@@ -64,6 +83,7 @@ int fd_next_open(struct slot *self, struct fd_table *tab, int from);
  *	int fd_get(self, tab, fd, struct fd_file **out);	0 or -EBADF
  *	int fd_get_typed(self, tab, fd, type, &out);		-EBADF, -EINVAL
  *	void fd_put(self, file);
+ *	void fd_note(self, file); void fd_forget(self, file);	see above
  * and for the biglock scheme, empty in the others:
  *	scheme_names_enter(self); scheme_names_exit(self);	around every name call (api/)
  */

@@ -33,7 +33,8 @@ enum fd_intent_step {
 };
 
 /* A record that the layer above opened stays: its recovery then covers this update as well. */
-bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd, struct fd_file *file);
+bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd,
+		     struct fd_file *file);
 void fd_intent_end(struct slot *self, bool begun);
 
 /* Change an argument, if the record is one of ours. */
@@ -59,6 +60,9 @@ void fd_map_free(struct slot *self, struct fd_table *tab);
 /* layer.c */
 bool fd_file_counted(struct slot *self); /* one more open file; false: past the limit */
 void fd_file_uncounted(struct slot *self);
+
+/* public.c: files of a library user can be freed in every process */
+void fd_users_attach(void);
 
 /* recover.c */
 void fd_recover_register(void);

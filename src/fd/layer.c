@@ -17,7 +17,8 @@
 #define FD_LIMIT_MIN 8192u /* as the kernel's NR_FILE */
 #define FD_LIMIT_BYTES 10240u /* one file for each 10 KiB, as the kernel's default fs.file-max */
 
-static fd_release_fn *release_of[FD_TYPES]; /* process-local; written before files of the type exist here */
+static fd_release_fn
+	*release_of[FD_TYPES]; /* process-local; written before files of the type exist here */
 
 #ifdef SHELF_SCHEME_BIGLOCK
 __thread unsigned fd_big_depth;
@@ -36,7 +37,8 @@ int fd_layer_init(struct segment *seg)
 
 	if (!root)
 		return -ENOSPC;
-	store_relaxed(&root->limit, max_of(seg->size / FD_LIMIT_BYTES, (uint64_t)FD_LIMIT_MIN)); /* published next */
+	store_relaxed(&root->limit, max_of(seg->size / FD_LIMIT_BYTES,
+					   (uint64_t)FD_LIMIT_MIN)); /* published next */
 	segment_set_root(seg, SEG_ROOT_FD, root);
 	return fd_layer_attach(seg);
 }
@@ -46,6 +48,7 @@ int fd_layer_attach(struct segment *seg)
 	(void)seg;
 	retire_register(RETIRE_FD_TABLE, fd_table_retire_fn);
 	fd_recover_register();
+	fd_users_attach();
 	return 0;
 }
 
@@ -55,7 +58,8 @@ static int64_t files_sum(struct fd_root *root)
 	unsigned k;
 
 	for (k = 0; k < FD_STRIPES; k++)
-		sum += load_relaxed(&root->stripe[k].files); /* a sum of moving parts is an estimate anyway */
+		sum += load_relaxed(
+			&root->stripe[k].files); /* a sum of moving parts is an estimate anyway */
 	return sum;
 }
 
@@ -116,7 +120,8 @@ void fd_release(struct slot *self, struct fd_file *file)
 
 /* ---- intent records ------------------------------------------------------------------------ */
 
-bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd, struct fd_file *file)
+bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd,
+		     struct fd_file *file)
 {
 	uint64_t args[FD_INTENT_ARGS] = {
 		[FD_ARG_TABLE] = (uint64_t)(uintptr_t)tab,

@@ -51,7 +51,6 @@ static void bit_clear(atomic_u64 *w, unsigned k)
 	store_relaxed(&w[k / 64], load_relaxed(&w[k / 64]) & ~BIT_OF(k));
 }
 
-
 /* ---- memory ---------------------------------------------------------------------------- */
 
 /* Zeroed memory that the intent record names until it is linked. */
@@ -76,7 +75,8 @@ static struct fd_map *map_make(struct slot *self, atomic_ptr(struct fd_map) * at
 	if (!map)
 		return NULL;
 	if (low_taken)
-		store_relaxed(&map->used[0], ~UINT64_C(0)); /* 0..63 live in the head; published below */
+		store_relaxed(&map->used[0],
+			      ~UINT64_C(0)); /* 0..63 live in the head; published below */
 	tracked_store(at, map); /* release: zeroed contents, to fd_map_next_used */
 	return map;
 }
@@ -116,7 +116,8 @@ static struct fd_node *fd_node_ensure(struct slot *self, struct fd_far *far, uns
 	if (!node)
 		return NULL;
 	if (k == 0)
-		store_relaxed(&node->full[0], (UINT64_C(1) << FD_DIR) - 1); /* those pages are the head's */
+		store_relaxed(&node->full[0],
+			      (UINT64_C(1) << FD_DIR) - 1); /* those pages are the head's */
 	tracked_store(&far->node[k], node); /* release; pairs with fd_page_far */
 	return node;
 }
@@ -138,14 +139,16 @@ atomic_u64 *fd_map_word_locked(struct slot *self, struct fd_table *tab, unsigned
 	if (far)
 		node = fd_node_ensure(self, far, p / FD_NODE);
 	if (node)
-		page = fd_page_ensure(self, &node->page[p % FD_NODE], &node->map[p % FD_NODE], false);
+		page = fd_page_ensure(self, &node->page[p % FD_NODE], &node->map[p % FD_NODE],
+				      false);
 	return page ? &page->word[fd % FD_PAGE_WORDS] : NULL;
 }
 
 /* ---- lowest free ------------------------------------------------------------------------- */
 
 /* In `n` pages with their maps: the lowest free index at or after `at`; n pages' worth if none. */
-static unsigned pages_lowest_free(atomic_ptr(struct fd_map) * maps, atomic_u64 *full, unsigned n, unsigned at)
+static unsigned pages_lowest_free(atomic_ptr(struct fd_map) * maps, atomic_u64 *full, unsigned n,
+				  unsigned at)
 {
 	unsigned p = zero_from(full, n, at >> FD_PAGE_SHIFT);
 
@@ -168,7 +171,8 @@ static unsigned far_lowest_free(struct fd_far *far, unsigned at)
 	while (k < FD_FAR) {
 		unsigned from = k == at / FD_NODE_NUMBERS ? at % FD_NODE_NUMBERS : 0;
 		struct fd_node *node = load_relaxed(&far->node[k]); /* under the lock */
-		unsigned low = node ? pages_lowest_free(node->map, node->full, FD_NODE, from) : from;
+		unsigned low =
+			node ? pages_lowest_free(node->map, node->full, FD_NODE, from) : from;
 
 		if (low < FD_NODE_NUMBERS)
 			return k * FD_NODE_NUMBERS + low;
@@ -186,7 +190,8 @@ int fd_map_lowest_free_locked(struct fd_table *tab, unsigned min, unsigned end)
 		fd = zero_from(&tab->used, FD_NEAR, min);
 	min = max_of(min, FD_NEAR_END);
 	if (fd == FD_NEAR_END)
-		fd = min < FD_DIR_END ? pages_lowest_free(tab->map, &tab->full, FD_DIR, min) : FD_DIR_END;
+		fd = min < FD_DIR_END ? pages_lowest_free(tab->map, &tab->full, FD_DIR, min) :
+					FD_DIR_END;
 	if (fd == FD_DIR_END) {
 		min = max_of(min, FD_DIR_END);
 		far = load_relaxed(&tab->far); /* under the lock */
@@ -207,12 +212,14 @@ static bool map_is_full(struct fd_map *map)
 static bool map_mark(struct fd_map *map, unsigned k)
 {
 	bit_set(map->used, k);
-	return load_relaxed(&map->used[k / 64]) == ~UINT64_C(0) && map_is_full(map); /* under the lock */
+	return load_relaxed(&map->used[k / 64]) == ~UINT64_C(0) &&
+	       map_is_full(map); /* under the lock */
 }
 
 static void far_mark(struct fd_far *far, unsigned fd)
 {
-	struct fd_node *node = load_relaxed(&far->node[fd / FD_NODE_NUMBERS]); /* under the lock; made */
+	struct fd_node *node =
+		load_relaxed(&far->node[fd / FD_NODE_NUMBERS]); /* under the lock; made */
 	unsigned p = fd >> FD_PAGE_SHIFT & (FD_NODE - 1);
 
 	if (!map_mark(load_relaxed(&node->map[p]), fd % FD_PAGE_WORDS))
@@ -236,7 +243,8 @@ void fd_map_mark_locked(struct fd_table *tab, unsigned fd)
 
 static void far_clear(struct fd_far *far, unsigned fd)
 {
-	struct fd_node *node = load_relaxed(&far->node[fd / FD_NODE_NUMBERS]); /* under the lock; made */
+	struct fd_node *node =
+		load_relaxed(&far->node[fd / FD_NODE_NUMBERS]); /* under the lock; made */
 	unsigned p = fd >> FD_PAGE_SHIFT & (FD_NODE - 1);
 	struct fd_map *map = load_relaxed(&node->map[p]);
 
@@ -269,7 +277,8 @@ static unsigned pages_next_used(atomic_ptr(struct fd_map) * maps, unsigned n, un
 
 	for (p = at >> FD_PAGE_SHIFT; p < n; p++, at = p << FD_PAGE_SHIFT) {
 		struct fd_map *map = load_acquire(&maps[p]); /* pairs with map_make */
-		unsigned k = map ? one_from(map->used, FD_PAGE_WORDS, at % FD_PAGE_WORDS) : FD_PAGE_WORDS;
+		unsigned k = map ? one_from(map->used, FD_PAGE_WORDS, at % FD_PAGE_WORDS) :
+				   FD_PAGE_WORDS;
 
 		if (k < FD_PAGE_WORDS)
 			return p << FD_PAGE_SHIFT | k;
@@ -284,7 +293,8 @@ static unsigned far_next_used(struct fd_table *tab, unsigned at)
 
 	for (; far && k < FD_FAR; k++, at = k * FD_NODE_NUMBERS) {
 		struct fd_node *node = load_acquire(&far->node[k]); /* pairs with fd_node_ensure */
-		unsigned low = node ? pages_next_used(node->map, FD_NODE, at % FD_NODE_NUMBERS) : FD_NODE_NUMBERS;
+		unsigned low = node ? pages_next_used(node->map, FD_NODE, at % FD_NODE_NUMBERS) :
+				      FD_NODE_NUMBERS;
 
 		if (low < FD_NODE_NUMBERS)
 			return k * FD_NODE_NUMBERS + low;
@@ -314,8 +324,8 @@ unsigned fd_map_next_used(struct fd_table *tab, unsigned from)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void pages_free(struct slot *self, atomic_ptr(struct fd_page) * pages, atomic_ptr(struct fd_map) * maps,
-		       unsigned n)
+static void pages_free(struct slot *self, atomic_ptr(struct fd_page) * pages,
+		       atomic_ptr(struct fd_map) * maps, unsigned n)
 {
 	unsigned p;
 

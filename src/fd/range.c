@@ -26,15 +26,16 @@ static void add_cloexec(struct slot *self, struct fd_table *tab, int fd)
 			return;
 }
 
-int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last, unsigned flags,
-		   fd_drop_fn *drop, void *ctx)
+int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last,
+		   unsigned flags, fd_drop_fn *drop, void *ctx)
 {
 	struct fd_file *file;
 	int fd;
 
 	if (first > last || (flags & ~FD_RANGE_CLOEXEC))
 		return -EINVAL;
-	for (fd = next_in(self, tab, first, last); fd >= 0; fd = next_in(self, tab, (unsigned)fd + 1, last)) {
+	for (fd = next_in(self, tab, first, last); fd >= 0;
+	     fd = next_in(self, tab, (unsigned)fd + 1, last)) {
 		if (flags & FD_RANGE_CLOEXEC)
 			add_cloexec(self, tab, fd);
 		else if (!fd_remove(self, tab, fd, &file))

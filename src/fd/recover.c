@@ -24,12 +24,14 @@ void fd_recover_register(void)
 
 static struct fd_table *arg_table(struct intent *dead, unsigned k)
 {
-	return (struct fd_table *)(uintptr_t)load_acquire(&dead->arg[k]); /* pairs with intent_set */
+	return (struct fd_table *)(uintptr_t)load_acquire(
+		&dead->arg[k]); /* pairs with intent_set */
 }
 
 static struct fd_file *arg_file(struct intent *dead)
 {
-	return (struct fd_file *)(uintptr_t)load_acquire(&dead->arg[FD_ARG_FILE]); /* pairs with intent_set */
+	return (struct fd_file *)(uintptr_t)load_acquire(
+		&dead->arg[FD_ARG_FILE]); /* pairs with intent_set */
 }
 
 static int arg_number(struct intent *dead)
@@ -40,11 +42,6 @@ static int arg_number(struct intent *dead)
 static uint32_t step_of(struct intent *dead)
 {
 	return load_acquire(&dead->step); /* pairs with intent_step */
-}
-
-static struct slot *slot_of(struct intent *dead)
-{
-	return container_of(dead, struct slot, intent);
 }
 
 static bool in_ledger(struct slot *dead, struct fd_file *file)
@@ -70,9 +67,10 @@ static void drop_file(struct slot *self, struct fd_file *file)
 		fd_release(self, file);
 }
 
-LOCK_NO_ANALYSIS static void adopt(struct slot *self, struct intent *dead, struct fd_table *tab) LOCK_ACQUIRES(&tab->lock)
+LOCK_NO_ANALYSIS static void adopt(struct slot *self, struct intent *dead, struct fd_table *tab)
+	LOCK_ACQUIRES(&tab->lock)
 {
-	lock_adopt(&tab->lock, &slot_of(dead)->locker, &self->locker, LOCK_TABLE);
+	lock_adopt(&tab->lock, &intent_slot(dead)->locker, &self->locker, LOCK_TABLE);
 }
 
 /* ---- memory that was made and not linked ------------------------------------------------------ */
@@ -86,10 +84,13 @@ static bool is_linked(struct fd_table *tab, int number, unsigned k, const void *
 
 	switch (k) {
 	case 0:
-		return (low ? load_relaxed(&tab->map[page]) : node ? load_relaxed(&node->map[page % FD_NODE]) : NULL) == p;
+		return (low  ? load_relaxed(&tab->map[page]) :
+			node ? load_relaxed(&node->map[page % FD_NODE]) :
+			       NULL) == p;
 	case 1:
-		return (low ? load_relaxed(&tab->page[page]) : node ? load_relaxed(&node->page[page % FD_NODE]) : NULL) ==
-		       p;
+		return (low  ? load_relaxed(&tab->page[page]) :
+			node ? load_relaxed(&node->page[page % FD_NODE]) :
+			       NULL) == p;
 	case 2:
 		return far == p;
 	default:
@@ -99,12 +100,13 @@ static bool is_linked(struct fd_table *tab, int number, unsigned k, const void *
 
 static void free_unlinked(struct slot *self, struct intent *dead, struct fd_table *tab)
 {
-	static const size_t size[] = {sizeof(struct fd_map), sizeof(struct fd_page), sizeof(struct fd_far),
-				      sizeof(struct fd_node)};
+	static const size_t size[] = {sizeof(struct fd_map), sizeof(struct fd_page),
+				      sizeof(struct fd_far), sizeof(struct fd_node)};
 	unsigned k;
 
 	for (k = 0; k < ARRAY_SIZE(size); k++) {
-		void *p = (void *)(uintptr_t)load_acquire(&dead->arg[FD_ARG_MADE + k]); /* pairs with intent_set */
+		void *p = (void *)(uintptr_t)load_acquire(
+			&dead->arg[FD_ARG_MADE + k]); /* pairs with intent_set */
 
 		if (!p || is_linked(tab, arg_number(dead), k, p))
 			continue;
@@ -135,7 +137,7 @@ static struct fd_file *undo_install(struct intent *dead, struct fd_table *tab, i
 	uint64_t now = word ? load_acquire(word) : 0; /* pairs with fd_publish */
 	struct fd_file *file = arg_file(dead);
 
-	if (now == (FD_WORD_RESERVED | (uint64_t)slot_of(dead)->locker.id << 32)) {
+	if (now == (FD_WORD_RESERVED | (uint64_t)intent_slot(dead)->locker.id << 32)) {
 		store_release(word, 0); /* pairs with fd_word_load */
 		return file;
 	}
@@ -147,14 +149,15 @@ static struct fd_file *undo_install(struct intent *dead, struct fd_table *tab, i
 /* Swapped: the replaced file is ours to drop; not swapped: the reference that was to go in. */
 static struct fd_file *settle_dup2(struct intent *dead, struct fd_table *tab, int fd)
 {
-	struct fd_file *old = fd_word_file(load_acquire(&dead->arg[FD_ARG_OLD])); /* pairs with intent_set */
+	struct fd_file *old =
+		fd_word_file(load_acquire(&dead->arg[FD_ARG_OLD])); /* pairs with intent_set */
 	struct fd_file *file = arg_file(dead);
 
 	if (step_of(dead) != FD_STEP_COUNTED)
 		return NULL;
 	if (fd_word_file(fd_word_load(tab, fd)) != file)
 		return file;
-	return old && !in_ledger(slot_of(dead), old) ? old : NULL;
+	return old && !in_ledger(intent_slot(dead), old) ? old : NULL;
 }
 
 static struct fd_file *settle_close(struct intent *dead, struct fd_table *tab, int fd)
@@ -163,7 +166,7 @@ static struct fd_file *settle_close(struct intent *dead, struct fd_table *tab, i
 
 	if (step_of(dead) != FD_STEP_BEGUN || fd_word_file(fd_word_load(tab, fd)) == file)
 		return NULL;
-	return in_ledger(slot_of(dead), file) ? NULL : file;
+	return in_ledger(intent_slot(dead), file) ? NULL : file;
 }
 
 typedef struct fd_file *settle_fn(struct intent *dead, struct fd_table *tab, int fd);
@@ -206,7 +209,8 @@ static void recover_close(struct slot *self, struct intent *dead)
 		recover_one(self, dead, settle_close);
 		return;
 	}
-	if (step_of(dead) == FD_STEP_BEGUN && load_acquire(&tab->refs) == 0) { /* pairs with fd_table_leave */
+	if (step_of(dead) == FD_STEP_BEGUN &&
+	    load_acquire(&tab->refs) == 0) { /* pairs with fd_table_leave */
 		store_release(&dead->step, FD_STEP_HANDED); /* once */
 		epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
 	}
@@ -233,8 +237,25 @@ static void recover_copy(struct slot *self, struct intent *dead)
 	fd_table_leave(self, dst, put_copy, NULL);
 }
 
+/* What the dead thread had in its hands.  One that ends in order may have handed it on: only forget it. */
+static void settle_ledger(struct slot *self, struct slot *gone)
+{
+	unsigned k;
+
+	for (k = 0; k < SLOT_LEDGER; k++) {
+		uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with fd_note */
+
+		if ((entry & 7) != LEDGER_FILE)
+			continue;
+		store_release(&gone->ledger[k], 0); /* once, should we die in the release */
+		if (gone != self)
+			drop_file(self, (struct fd_file *)(uintptr_t)(entry & ~UINT64_C(7)));
+	}
+}
+
 void fd_recover_register(void)
 {
+	slot_register_gone(settle_ledger);
 	intent_register(INTENT_FD_INSTALL, recover_install);
 	intent_register(INTENT_FD_DUP2, recover_dup2);
 	intent_register(INTENT_FD_CLOSE, recover_close);

@@ -20,6 +20,15 @@
 /* Last reference gone: count it out and call the release hook of its type. */
 void fd_release(struct slot *self, struct fd_file *file);
 
+#if defined(SHELF_SCHEME_BIGLOCK) || defined(SHELF_SCHEME_SPINLOCK) ||                             \
+	defined(SHELF_SCHEME_RWLOCK) || defined(SHELF_SCHEME_REFCOUNT) ||                          \
+	defined(SHELF_SCHEME_FILEREF)
+#define FD_LEDGER                                                                                  \
+	false /* their authors had no need of one: the comparison is with what they built */
+#else
+#define FD_LEDGER true
+#endif
+
 /*
  * The ledger names the references in a thread's hands, so that they can be
  * dropped for it when it dies.  Noted after the count went up and cleared before
@@ -31,6 +40,8 @@ static inline void fd_note(struct slot *self, struct fd_file *file)
 	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
 	unsigned k = 0;
 
+	if (!FD_LEDGER)
+		return;
 	while (unlikely(load_relaxed(&self->ledger[k]))) /* own field */
 		if (++k == SLOT_LEDGER)
 			return;
@@ -42,7 +53,7 @@ static inline void fd_forget(struct slot *self, struct fd_file *file)
 	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
 	unsigned k;
 
-	for (k = 0; k < SLOT_LEDGER; k++) {
+	for (k = 0; FD_LEDGER && k < SLOT_LEDGER; k++) {
 		if (load_relaxed(&self->ledger[k]) != entry) /* own field */
 			continue;
 		store_release(&self->ledger[k], 0); /* see fd_note */

@@ -4,7 +4,6 @@
  * count taken by unconditional add, with the slot checked again.
  * Shared stores of a lookup: the file's count, up and down: 2 atomics.
  * The single user takes neither (fget_light).
- * The ledger note is left out, so that the comparison is with what its authors built.
  */
 #ifndef SHELF_FD_SCHEME_FILEREF_H
 #define SHELF_FD_SCHEME_FILEREF_H

@@ -19,7 +19,8 @@ static inline void fd_table_lock(struct slot *self, struct fd_table *tab) LOCK_A
 	lock_acquire(&tab->lock, &self->locker, LOCK_TABLE);
 }
 
-static inline void fd_table_unlock(struct slot *self, struct fd_table *tab) LOCK_RELEASES(&tab->lock)
+static inline void fd_table_unlock(struct slot *self, struct fd_table *tab)
+	LOCK_RELEASES(&tab->lock)
 {
 	lock_release(&tab->lock, &self->locker, LOCK_TABLE);
 }

@@ -15,7 +15,8 @@ static inline void fd_table_lock(struct slot *self, struct fd_table *tab) LOCK_A
 	lock_acquire(&tab->lock, &self->locker, LOCK_TABLE);
 }
 
-static inline void fd_table_unlock(struct slot *self, struct fd_table *tab) LOCK_RELEASES(&tab->lock)
+static inline void fd_table_unlock(struct slot *self, struct fd_table *tab)
+	LOCK_RELEASES(&tab->lock)
 {
 	lock_release(&tab->lock, &self->locker, LOCK_TABLE);
 }
@@ -38,7 +39,8 @@ static inline void fd_section_put(struct slot *self, struct fd_file *file)
 }
 
 /* Add, recheck the slot, look again. */
-static inline int fd_section_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+static inline int fd_section_get(struct slot *self, struct fd_table *tab, int fd,
+				 struct fd_file **out)
 {
 	struct fd_file *file = NULL, *stale = NULL;
 	uint64_t word;

@@ -31,7 +31,8 @@ static unsigned limit_of(uint64_t limit)
 /* ---- reserve, publish, cancel ---------------------------------------------------------------- */
 
 /* The lowest free number and its word; the record names it. */
-static int claim_locked(struct slot *self, struct fd_table *tab, int min, uint64_t limit, atomic_u64 **word)
+static int claim_locked(struct slot *self, struct fd_table *tab, int min, uint64_t limit,
+			atomic_u64 **word)
 {
 	int fd = fd_map_lowest_free_locked(tab, (unsigned)min, limit_of(limit));
 
@@ -62,16 +63,19 @@ int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit)
 	return fd;
 }
 
-void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits)
+void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file,
+		unsigned bits)
 {
 	atomic_u64 *word = fd_word_of(tab, fd);
 	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, fd, file);
 
-	shelf_assert(word && load_relaxed(word) & FD_WORD_RESERVED); /* ours: nobody else stores to it */
+	shelf_assert(word &&
+		     load_relaxed(word) & FD_WORD_RESERVED); /* ours: nobody else stores to it */
 	fd_forget(self, file); /* the record has it now */
 	if (FD_SCHEME_PUBLISH_LOCKED)
 		fd_table_lock(self, tab);
-	tracked_store(word, fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
+	tracked_store(word,
+		      fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
 	if (FD_SCHEME_PUBLISH_LOCKED)
 		fd_table_unlock(self, tab);
 	fd_intent_end(self, begun);
@@ -103,8 +107,8 @@ static void take_for_record(struct slot *self, struct fd_file *file, bool begun)
 	}
 }
 
-static int dup_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int min, uint64_t limit,
-		      unsigned bits)
+static int dup_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int min,
+		      uint64_t limit, unsigned bits)
 {
 	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, NULL);
 	atomic_u64 *word;
@@ -112,7 +116,9 @@ static int dup_locked(struct slot *self, struct fd_table *tab, struct fd_file *f
 
 	if (fd >= 0) {
 		take_for_record(self, file, begun);
-		tracked_store(word, fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
+		tracked_store(
+			word,
+			fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
 		fd_map_mark_locked(tab, (unsigned)fd);
 	}
 	fd_intent_end(self, begun);
@@ -136,8 +142,8 @@ int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t li
 	return err;
 }
 
-static int dup2_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int newfd, unsigned bits,
-		       struct fd_file **replaced)
+static int dup2_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int newfd,
+		       unsigned bits, struct fd_file **replaced)
 {
 	bool begun = fd_intent_begin(self, INTENT_FD_DUP2, tab, newfd, NULL);
 	atomic_u64 *word = fd_map_word_locked(self, tab, (unsigned)newfd);
@@ -163,8 +169,8 @@ out:
 	return err;
 }
 
-int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit, unsigned bits,
-	    struct fd_file **replaced)
+int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit,
+	    unsigned bits, struct fd_file **replaced)
 {
 	uint64_t old;
 	int err;
@@ -226,7 +232,8 @@ int fd_set_bits(struct slot *self, struct fd_table *tab, int fd, unsigned bits)
 
 	(void)self;
 	while (fd_word_is_open(old))
-		if (tracked_cas(word, &old, (old & ~(uint64_t)FD_WORD_BITS) | (bits & FD_WORD_BITS)))
+		if (tracked_cas(word, &old,
+				(old & ~(uint64_t)FD_WORD_BITS) | (bits & FD_WORD_BITS)))
 			return 0;
 	return -EBADF;
 }

@@ -107,10 +107,12 @@ static inline struct fd_page *fd_page_far(struct fd_table *tab, unsigned fd)
 
 	if (!far || fd >= FD_NUMBER_MAX)
 		return NULL;
-	node = load_acquire(&far->node[fd >> (FD_NODE_SHIFT + FD_PAGE_SHIFT)]); /* pairs with fd_node_ensure */
+	node = load_acquire(
+		&far->node[fd >> (FD_NODE_SHIFT + FD_PAGE_SHIFT)]); /* pairs with fd_node_ensure */
 	if (!node)
 		return NULL;
-	return load_acquire(&node->page[fd >> FD_PAGE_SHIFT & (FD_NODE - 1)]); /* pairs with fd_page_ensure */
+	return load_acquire(
+		&node->page[fd >> FD_PAGE_SHIFT & (FD_NODE - 1)]); /* pairs with fd_page_ensure */
 }
 
 /* The word of a number; NULL where no page was made yet and for negative numbers. */
@@ -122,7 +124,8 @@ static inline atomic_u64 *fd_word_of(struct fd_table *tab, int number)
 	if (likely(fd < FD_NEAR))
 		return &tab->near[fd];
 	if (likely(fd < FD_DIR << FD_PAGE_SHIFT))
-		page = load_acquire(&tab->page[fd >> FD_PAGE_SHIFT]); /* pairs with fd_page_ensure */
+		page = load_acquire(
+			&tab->page[fd >> FD_PAGE_SHIFT]); /* pairs with fd_page_ensure */
 	else
 		page = fd_page_far(tab, fd);
 	return page ? &page->word[fd & (FD_PAGE_WORDS - 1)] : NULL;

@@ -55,7 +55,9 @@ static int copy_one_locked(struct slot *self, struct fd_table *dst, unsigned fd,
 	if (!to)
 		return -ENOMEM;
 	fd_ref_take(file);
-	tracked_store(to, fd_word_make(file, (unsigned)word)); /* the record finds it there and drops it */
+	tracked_store(
+		to,
+		fd_word_make(file, (unsigned)word)); /* the record finds it there and drops it */
 	fd_map_mark_locked(dst, fd);
 	return 0;
 }
@@ -65,7 +67,8 @@ static int copy_all_locked(struct slot *self, struct fd_table *src, struct fd_ta
 	unsigned fd;
 	int err = 0;
 
-	for (fd = fd_map_next_used(src, 0); !err && fd < FD_NUMBER_MAX; fd = fd_map_next_used(src, fd + 1)) {
+	for (fd = fd_map_next_used(src, 0); !err && fd < FD_NUMBER_MAX;
+	     fd = fd_map_next_used(src, fd + 1)) {
 		uint64_t word = fd_word_load(src, (int)fd);
 
 		if (fd_word_is_open(word) && !(word & FD_CLOFORK_BIT))
@@ -116,7 +119,8 @@ static void cancel_dead(struct slot *self, struct fd_table *tab)
 {
 	unsigned fd;
 
-	for (fd = fd_map_next_used(tab, 0); fd < FD_NUMBER_MAX; fd = fd_map_next_used(tab, fd + 1)) {
+	for (fd = fd_map_next_used(tab, 0); fd < FD_NUMBER_MAX;
+	     fd = fd_map_next_used(tab, fd + 1)) {
 		uint64_t word = fd_word_load(tab, (int)fd);
 
 		if (word & FD_WORD_RESERVED && !slot_alive(self->seg, (uint32_t)(word >> 32)))

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/*
+ * fdget.c - lookup and release of a descriptor, alone.
+ *
+ * One source for all engines: FDGET_ENGINE names a header that gives
+ *	struct engine_thread			what a thread keeps
+ *	engine_start(shared, threads)		tables with the numbers 0..threads-1 open, each its own file
+ *	engine_join(t, table)			called by each thread first; table 0 when shared
+ *	engine_lookup(t, fd)			find it, read one word of the file, let it go
+ *	engine_leave(t)				called by each thread last
+ * so that each engine is compiled into the loop as its users would have it.
+ *
+ *	fdget_ENGINE --case shared|unshared [--file own|hot] [--threads N] [--ms M]
+ *
+ * shared: N threads of one table (it counts as shared with N = 1 as well).
+ * unshared: N tables with one thread each, which has said that it is alone.
+ * own (default): each thread looks up its own number, so that what is measured is
+ * the table.  hot: all look up number 0, so counting schemes meet on its count.
+ * Prints "rate R": lookups a second, all threads together.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fdget.h"
+#include FDGET_ENGINE
+
+#define BATCH 4096
+
+struct worker {
+	pthread_t thread;
+	int table, fd;
+	double rate;
+};
+
+static struct {
+	int shared, hot, threads, ms;
+} opt = {.shared = 1, .threads = 2, .ms = 200};
+
+static pthread_barrier_t start_line;
+static int stop;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The loop that is measured.  The sum keeps the reads alive. */
+static uint64_t __attribute__((noinline)) batch(struct engine_thread *t, int fd)
+{
+	uint64_t sum = 0;
+	int k;
+
+	for (k = 0; k < BATCH; k++)
+		sum += engine_lookup(t, fd);
+	return sum;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct engine_thread t;
+	uint64_t count = 0;
+	double from;
+
+	engine_join(&t, w->table);
+	if (batch(&t, w->fd) != BATCH) /* warms up, and proves that the lookups find the files */
+		abort();
+	pthread_barrier_wait(&start_line);
+	from = now();
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		batch(&t, w->fd);
+		count += BATCH;
+	}
+	w->rate = (double)count / (now() - from);
+	engine_leave(&t);
+	return NULL;
+}
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: fdget_ENGINE --case shared|unshared [--file own|hot] [--threads N] [--ms M]\n");
+	return 2;
+}
+
+static int parse(int argc, char **argv)
+{
+	int k;
+
+	for (k = 1; k + 1 < argc; k += 2) {
+		const char *value = argv[k + 1];
+
+		if (!strcmp(argv[k], "--case"))
+			opt.shared = !strcmp(value, "shared");
+		else if (!strcmp(argv[k], "--file"))
+			opt.hot = !strcmp(value, "hot");
+		else if (!strcmp(argv[k], "--threads"))
+			opt.threads = atoi(value);
+		else if (!strcmp(argv[k], "--ms"))
+			opt.ms = atoi(value);
+		else
+			return -1;
+	}
+	return k == argc && opt.threads > 0 && opt.threads <= 64 && opt.ms > 0 ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct worker workers[64];
+	double rate = 0;
+	int k;
+
+	if (parse(argc, argv))
+		return usage();
+	if (engine_start(opt.shared, opt.threads))
+		return 1;
+	pthread_barrier_init(&start_line, NULL, (unsigned)opt.threads + 1);
+	for (k = 0; k < opt.threads; k++) {
+		workers[k].table = opt.shared ? 0 : k;
+		workers[k].fd = opt.hot ? 0 : k;
+		if (pthread_create(&workers[k].thread, NULL, work, &workers[k]))
+			return 1;
+	}
+	pthread_barrier_wait(&start_line);
+	usleep((useconds_t)opt.ms * 1000);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (k = 0; k < opt.threads; k++) {
+		pthread_join(workers[k].thread, NULL);
+		rate += workers[k].rate;
+	}
+	engine_end();
+	printf("rate %.0f\n", rate);
+	return 0;
+}
