@@ -99,17 +99,30 @@ struct fresh {
 	unsigned count;
 	struct fresh_run run[DATA_FRESH];
 };
-/* A run more; false: none to be had. */
-bool fresh_alloc(struct slot *self, struct fresh *f, uint64_t index, unsigned order);
-/* INTENT_EXTEND: a change of pages [first, end) that moves the size from `size` to `new_size`. */
-void fresh_begin(struct slot *self, struct inode *inode, const struct fresh *f, uint64_t first, uint64_t end,
+static inline void fresh_want(struct fresh *f, uint64_t index, unsigned order)
+{
+	f->run[f->count++] = (struct fresh_run){NULL, index, order};
+}
+/*
+ * Begins INTENT_EXTEND: a change of pages [first, end) that moves the size from `size` to `new_size`; and takes
+ * the pages wanted.  False: not all were to be had, f->count says how many runs were.
+ */
+bool fresh_begin(struct slot *self, struct inode *inode, struct fresh *f, uint64_t first, uint64_t end,
 		 uint64_t size, uint64_t new_size);
 /* Inside seq: the first `pages` pages of the run go into the file; how many did (then the segment is full). */
 uint64_t fresh_publish(struct slot *self, struct inode *inode, const struct fresh_run *r, uint64_t pages,
 		       uint64_t bits);
-/* After seq: ends the intent; pages of the runs from `end` on did not go in and are freed. */
+/* After seq: pages of the runs from `end` on did not go in and are freed.  Ends the intent. */
 void fresh_end(struct slot *self, const struct fresh *f, uint64_t end);
 void extend_recover(struct slot *self, struct intent *dead);
+
+/* erase.c: frees the pages of [from, end): seq is odd, or nobody can read there.  How many. */
+uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from, uint64_t end);
+uint64_t data_count_pages(struct radix *pages, uint64_t from, uint64_t end);
+void data_recount_locked(struct inode *inode);
+void erase_slot_gone(struct slot *self, struct slot *gone);
+#define DATA_INDEX_END UINT64_MAX
+#define DATA_ARG_ERASING (INTENT_ARGS - 1) /* of each intent under which pages are erased */
 
 /* write.c: the locked heart of write and copy_range. */
 struct data_write {
@@ -122,11 +135,6 @@ struct data_write {
 ssize_t data_write_locked(struct data_write *d, size_t total);
 /* Does [pos, pos + *total) fit below MAX_FILE_BYTES?  Shortens *total, or -EFBIG. */
 int data_write_limit(uint64_t pos, size_t *total);
-
-/* Frees the pages of [from, end): seq is odd, or nobody can read there.  How many. */
-uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from, uint64_t end);
-uint64_t data_count_pages(struct radix *pages, uint64_t from, uint64_t end);
-#define DATA_INDEX_END (UINT64_C(1) << 53) /* behind every page, those behind the largest size too */
 
 /* Notify when done, the lock released. */
 void data_notify(struct slot *self, struct inode *inode);

@@ -32,47 +32,51 @@ static void undo_note(struct undo *u, uint64_t from, uint64_t end)
 		u->range[u->count++] = (struct page_range){from, end};
 }
 
-/* Takes pages for the hole [first, end), or its beginning.  How many; 0: none to be had. */
-static uint64_t hole_alloc(struct slot *self, struct fresh *f, uint64_t first, uint64_t end)
+/* How the beginning of the hole [first, end) is filled: pages. */
+static uint64_t hole_plan(struct fresh *f, uint64_t first, uint64_t end, bool run)
 {
 	unsigned order = min_of(bits_last_one(end - first), (unsigned)PAGE_MAX_ORDER);
-	uint64_t i = first;
+	uint64_t i;
 
 	f->count = 0;
-	if (order > 3 && fresh_alloc(self, f, first, order))
+	if (run && order > 3) {
+		fresh_want(f, first, order);
 		return UINT64_C(1) << order;
-	while (i < end && f->count < DATA_FRESH && fresh_alloc(self, f, i, 0))
-		i++;
+	}
+	for (i = first; i < end && f->count < DATA_FRESH; i++)
+		fresh_want(f, i, 0);
 	return i - first;
 }
 
-static void fresh_zero(const struct fresh *f)
+/* Inside seq.  The zeroed pages that went in. */
+static uint64_t hole_publish(struct slot *self, struct inode *inode, const struct fresh *f)
 {
+	uint64_t done = 0;
 	unsigned i;
 
-	for (i = 0; i < f->count; i++)
-		zero_bytes(f->run[i].page, PAGE_BYTES << f->run[i].order);
-}
-
-/* Fills the beginning of the hole with unwritten pages.  How many; 0: full. */
-static uint64_t hole_fill(struct slot *self, struct inode *inode, uint64_t first, uint64_t end)
-{
-	struct fresh f;
-	uint64_t size = data_size(inode), pages = hole_alloc(self, &f, first, end), done = 0;
-	unsigned i;
-
-	if (!pages)
-		return 0;
-	fresh_begin(self, inode, &f, first, first + pages, size, size);
-	fresh_zero(&f);
-	seq_write_begin(&inode->seq);
-	for (i = 0; i < f.count; i++) {
-		uint64_t n = fresh_publish(self, inode, &f.run[i], UINT64_C(1) << f.run[i].order, DATA_UNWRITTEN);
+	for (i = 0; i < f->count; i++) {
+		uint64_t pages = UINT64_C(1) << f->run[i].order;
+		uint64_t n = fresh_publish(self, inode, &f->run[i], pages, DATA_UNWRITTEN);
 
 		done += n;
-		if (n < UINT64_C(1) << f.run[i].order)
+		if (n < pages)
 			break;
 	}
+	return done;
+}
+
+/* Fills the beginning of the hole with unwritten pages, a run or single ones.  How many; 0: full. */
+static uint64_t hole_fill(struct slot *self, struct inode *inode, uint64_t first, uint64_t end, bool run)
+{
+	struct fresh f;
+	uint64_t size = data_size(inode), pages = hole_plan(&f, first, end, run), done;
+	unsigned i;
+
+	fresh_begin(self, inode, &f, first, first + pages, size, size);
+	for (i = 0; i < f.count; i++)
+		zero_bytes(f.run[i].page, PAGE_BYTES << f.run[i].order);
+	seq_write_begin(&inode->seq);
+	done = hole_publish(self, inode, &f);
 	seq_write_end(&inode->seq);
 	fresh_end(self, &f, first + done);
 	return done;
@@ -92,6 +96,21 @@ static void erase_locked(struct slot *self, struct inode *inode, uint64_t from, 
 		seq_write_end(&inode->seq);
 		from = upto;
 	}
+}
+
+static void range_intent(struct slot *self, struct inode *inode, enum fallocate_kind kind, uint64_t off,
+			 uint64_t end)
+{
+	uint64_t arg[] = {(uintptr_t)inode, kind, off, end};
+
+	intent_begin(self, INTENT_FALLOCATE, ARRAY_SIZE(arg), arg);
+}
+
+static void erase_noted(struct slot *self, struct inode *inode, uint64_t from, uint64_t end)
+{
+	range_intent(self, inode, FALLOCATE_PUNCH, from << PAGE_SHIFT, end << PAGE_SHIFT);
+	erase_locked(self, inode, from, end);
+	intent_end(self);
 }
 
 /* May [first, end) get pages for all its holes?  A guess for large ranges, so that hopeless ones change nothing. */
@@ -126,7 +145,9 @@ static int alloc_locked(struct slot *self, struct inode *inode, uint64_t first, 
 
 		if (!radix_next_epoch(&inode->file.pages, &next, end))
 			next = end;
-		n = hole_fill(self, inode, at, next);
+		n = hole_fill(self, inode, at, next, true);
+		if (!n)
+			n = hole_fill(self, inode, at, next, false);
 		if (!n)
 			goto full;
 		undo_note(&u, at, at + n);
@@ -135,7 +156,7 @@ static int alloc_locked(struct slot *self, struct inode *inode, uint64_t first, 
 	return 0;
 full:
 	while (u.count--)
-		erase_locked(self, inode, u.range[u.count].from, u.range[u.count].end);
+		erase_noted(self, inode, u.range[u.count].from, u.range[u.count].end);
 	return -ENOSPC;
 }
 
@@ -183,14 +204,6 @@ static void finish_locked(struct who *w, struct inode *inode, uint64_t size)
 	tracked_store(&inode->size, size);
 	seq_write_end(&inode->seq);
 	intent_end(w->self);
-}
-
-static void range_intent(struct slot *self, struct inode *inode, enum fallocate_kind kind, uint64_t off,
-			 uint64_t end)
-{
-	uint64_t arg[] = {(uintptr_t)inode, kind, off, end};
-
-	intent_begin(self, INTENT_FALLOCATE, ARRAY_SIZE(arg), arg);
 }
 
 static int fallocate_locked(struct who *w, struct inode *inode, int mode, uint64_t off, uint64_t len)

@@ -51,23 +51,15 @@ int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
 }
 
 /*
- * The last reference is gone; a reader may still be in its section with the inode in its hands.  It sees the
- * size 0 and then the dead count (read_end() in data.c), not the pages' next contents.
- * Inside another operation's intent there is no room for ours: that operation's recovery drops the inode again.
+ * The last reference is gone (INTENT_DROP); a reader may still be in its section with the inode in its hands.
+ * It sees the size 0 and then the dead count (read_end() in data.c), not the pages' next contents.
  */
 static void data_drop(struct slot *self, struct inode *inode)
 {
-	uint64_t arg[] = {(uintptr_t)inode, 0};
-	bool own_intent = !load_relaxed(&self->intent.op); /* own field */
-
-	if (own_intent)
-		intent_begin(self, INTENT_TRUNCATE, ARRAY_SIZE(arg), arg);
 	seq_write_begin(&inode->seq);
 	tracked_store(&inode->size, 0);
 	seq_write_end(&inode->seq);
 	truncate_tail_locked(self, inode, 0);
-	if (own_intent)
-		intent_end(self);
 }
 
 static void truncate_recover(struct slot *self, struct intent *dead)
@@ -77,7 +69,7 @@ static void truncate_recover(struct slot *self, struct intent *dead)
 
 	if (data_size(inode) == length) {
 		truncate_tail_locked(self, inode, length);
-		seq_store(&inode->file.page_count, data_count_pages(&inode->file.pages, 0, DATA_INDEX_END));
+		data_recount_locked(inode);
 	}
 	seq_repair(&inode->seq);
 }
@@ -98,7 +90,7 @@ static void fallocate_recover(struct slot *self, struct intent *dead)
 		shift_recover(self, inode, dead);
 		break;
 	}
-	seq_store(&inode->file.page_count, data_count_pages(&inode->file.pages, 0, DATA_INDEX_END));
+	data_recount_locked(inode);
 	seq_repair(&inode->seq);
 }
 
@@ -109,5 +101,6 @@ int ramfs_data_attach(struct segment *seg)
 	intent_register(INTENT_EXTEND, extend_recover);
 	intent_register(INTENT_TRUNCATE, truncate_recover);
 	intent_register(INTENT_FALLOCATE, fallocate_recover);
+	slot_register_gone(erase_slot_gone);
 	return 0;
 }

@@ -79,7 +79,7 @@ static void piece_cut(struct piece *p, uint64_t index, size_t bytes_in_page, int
 	p->err = err;
 }
 
-/* Looks up what is there and takes a page for each hole.  Nothing is changed yet. */
+/* Looks up what is there; each hole wants a page. */
 static void piece_plan(struct data_write *d, struct piece *p)
 {
 	uint64_t i;
@@ -90,8 +90,8 @@ static void piece_plan(struct data_write *d, struct piece *p)
 		uint64_t entry = data_entry_epoch(d->inode, i); /* lock held */
 
 		p->entry[i - p->first] = entry;
-		if (!entry && !fresh_alloc(d->w->self, &p->fresh, i, 0))
-			piece_cut(p, i, 0, -ENOSPC);
+		if (!entry)
+			fresh_want(&p->fresh, i, 0);
 	}
 }
 
@@ -169,9 +169,8 @@ static ssize_t write_piece(struct data_write *d, size_t n)
 	p.err = 0;
 	p.fresh.count = 0;
 	piece_plan(d, &p);
-	if (unlikely(!p.n))
-		return p.err; /* no page at all */
-	fresh_begin(self, d->inode, &p.fresh, p.first, p.end, size, max_of(size, p.pos + p.n));
+	if (unlikely(!fresh_begin(self, d->inode, &p.fresh, p.first, p.end, size, max_of(size, p.pos + p.n))))
+		piece_cut(&p, p.fresh.run[p.fresh.count].index, 0, -ENOSPC);
 	if (p.fresh.count)
 		piece_fill(d, &p);
 	seq_write_begin(&d->inode->seq);
@@ -210,9 +209,13 @@ static ssize_t write_run(struct data_write *d, size_t left)
 	struct fresh f = {.count = 0};
 	size_t n = PAGE_BYTES << order;
 
-	if (!order || !fresh_alloc(self, &f, first, order))
+	if (!order)
 		return 0;
-	fresh_begin(self, d->inode, &f, first, first + (1u << order), size, max_of(size, d->pos + n));
+	fresh_want(&f, first, order);
+	if (!fresh_begin(self, d->inode, &f, first, first + (1u << order), size, max_of(size, d->pos + n))) {
+		fresh_end(self, &f, first);
+		return 0;
+	}
 	n = cursor_take(&c, f.run[0].page, n);
 	if (n & PAGE_MASK)
 		zero_bytes(f.run[0].page + n, PAGE_BYTES - (n & PAGE_MASK));

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * erase.c - pages out of a file.
+ *
+ * Protection: inode.lock, or the inode is dying.  seq is odd, or the size says
+ * that nobody reads there any more: a page is free at once.
+ * Death: a page in hand, neither in the file nor free, is noted in the intent's last argument and claimed in its
+ * frame first.  Recovery of the intent erases again what is still in the file; then whoever reaps the slot
+ * frees the noted page if it still belongs to the dead thread.  An operation that erases has an intent
+ * which leaves the last argument to this file; without one (the end of a task that drops inodes) a death leaks.
+ */
+#include "ramfs/data_priv.h"
+#include "segment/owned.h"
+
+static bool erase_has_note(struct slot *self)
+{
+	uint32_t op = load_relaxed(&self->intent.op); /* own field */
+
+	return op == INTENT_TRUNCATE || op == INTENT_FALLOCATE || op == INTENT_DROP;
+}
+
+static void keep(struct slot *self, void *ctx, uint64_t index, uint64_t entry)
+{
+	(void)self, (void)ctx, (void)index, (void)entry;
+}
+
+uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from, uint64_t end)
+{
+	bool note = erase_has_note(self);
+	uint64_t at = from, entry, n = 0;
+
+	for (; (entry = radix_next_epoch(pages, &at, end)); at++, n++) { /* lock held */
+		page_claim(self, data_page(entry));
+		if (note)
+			intent_set(self, DATA_ARG_ERASING, entry & ~DATA_ENTRY_BITS);
+		radix_erase(self, pages, at);
+		page_free(self, data_page(entry), 0);
+	}
+	if (note)
+		intent_set(self, DATA_ARG_ERASING, 0);
+	radix_erase_range(self, pages, from, end, keep, NULL); /* the tree's height, and nodes left by a death */
+	return n;
+}
+
+void erase_slot_gone(struct slot *self, struct slot *gone)
+{
+	char *page = data_page(load_acquire(&gone->intent.arg[DATA_ARG_ERASING])); /* pairs with intent_set */
+
+	/* Another intent's argument is never the address of a data page of its own slot. */
+	if (page && gone != self && page_owned(self->seg, page, PAGE_DATA, slot_id(gone)))
+		page_free(self, page, 0);
+	intent_set(gone, DATA_ARG_ERASING, 0);
+}
+
+uint64_t data_count_pages(struct radix *pages, uint64_t from, uint64_t end)
+{
+	uint64_t n = 0;
+
+	for (; radix_next_epoch(pages, &from, end); from++)
+		n++;
+	return n;
+}
+
+void data_recount_locked(struct inode *inode)
+{
+	seq_store(&inode->file.page_count, data_count_pages(&inode->file.pages, 0, DATA_INDEX_END));
+}
