@@ -8,6 +8,7 @@
 #define SHELF_LOCK_LOCK_ORDER_H
 
 enum lock_class {
+	LOCK_RECOVERY, /* a dead thread's slot; taken with lock_try only, so at any time */
 	LOCK_BIG, /* biglock scheme only */
 	LOCK_TASKS, /* list of tasks, fork's copy */
 	LOCK_RENAME, /* one in a segment: moves of directories between directories */
@@ -17,6 +18,7 @@ enum lock_class {
 	LOCK_FLOCKS, /* record locks of one inode / the deadlock graph */
 	LOCK_TABLE, /* a descriptor table */
 	LOCK_WAITQ, /* wait queues, watches */
+	LOCK_STEAL, /* another thread's stock of pages, when memory is scarce; taken with lock_try by thieves */
 	LOCK_LEAF, /* page allocator, object caches, slots: held for a bounded time, never waited under */
 	LOCK_CLASSES
 };

@@ -17,12 +17,14 @@ struct seg_header {
 	uint32_t version;
 	uint32_t build; /* build options that change the layout or the protocol */
 	uint64_t base, size;
-	uint64_t slots_at, frames_at, chunks_at; /* offsets */
+	uint64_t infos_at, slots_at, frames_at, chunks_at; /* offsets */
 	uint32_t max_slots;
 	uint32_t owner_uid;
 	uint64_t chunk_count; /* chunks that fit */
 	uint64_t hash_seed; /* names are hashed with it */
 	uint64_t created_ns;
+	uint32_t creator_pid, pad;
+	uint64_t creator_start; /* whose death before `ready` makes the segment useless */
 	uint64_t sum;
 
 	/* roots, written by the creator before `ready` */

@@ -44,7 +44,10 @@ struct segment_options {
 int segment_create(const char *name, const struct segment_options *opt, struct segment **out, char *why);
 int segment_attach(const char *name, bool read_only, struct segment **out, char *why);
 int segment_remove(const char *name, char *why);
+/* The calling process's slots are given back.  No other thread of it may be using the segment. */
 void segment_detach(struct segment *seg);
+/* Creator, once the layers above have made their roots: lets others attach. */
+void segment_set_ready(struct segment *seg);
 
 /* Damage found: calls return -EIO from now on; the first reason is kept for `shelf stat`. */
 void segment_poison(struct segment *seg, const char *reason);
@@ -72,8 +75,13 @@ struct slot *slot_self(struct segment *seg);
 struct slot *slot_self_slow(struct segment *seg);
 void slot_release(struct slot *self);
 bool slot_alive(struct segment *seg, uint32_t id); /* pid exists and start time agrees; a stopped process is alive */
-struct slot *slot_by_id(struct segment *seg, uint32_t id);
-uint32_t slot_limit(const struct segment *seg); /* ids run from 1 to this */
+struct slot *slot_by_id(struct segment *seg, uint32_t id); /* NULL: no such slot yet */
+/* Ids in use run from 1 to this.  It grows: whoever must see every reader reads it after its fence. */
+uint32_t slot_limit(const struct segment *seg);
+/* In the child of a fork that ran no atfork handlers: the parent's slots are not ours. */
+void slot_after_fork(void);
+/* Identity of the calling process as slots record it. */
+uint64_t slot_start_time(void);
 
 /* ---- pages --------------------------------------------------------------------------- */
 
@@ -89,11 +97,27 @@ enum page_kind { PAGE_FREE, PAGE_CACHED, PAGE_DATA, PAGE_SLAB, PAGE_TABLE, PAGE_
 void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigned flags);
 /* Usable again at once: readers that may still look re-check a sequence count. */
 void page_free(struct slot *self, void *page, unsigned order);
-/* Reserve: later page_alloc(order 0) calls of this thread cannot fail for `n` pages. 0 or -ENOSPC. */
+/*
+ * Reserve: later page_alloc(order 0) calls of this thread cannot fail for `n` pages (at most
+ * PAGE_RESERVE_MAX).  The last call counts; 0 gives the rest back.  Objects (cache_alloc) do not draw on it.
+ * 0 or -ENOSPC.
+ */
+#define PAGE_RESERVE_MAX 48u
 int page_reserve(struct slot *self, unsigned n);
 bool page_is_inside(const struct segment *seg, const void *p);
 /* Give cached and long-free memory back to the system (MADV_REMOVE); pages returned. */
 uint64_t pages_trim(struct slot *self);
+/*
+ * From the epoch layer, per process.  now(): a stamp for memory freed at this moment; safe(): memory
+ * stamped below this is seen by no reader, so it may be punched out; reclaim(): free what waits for an
+ * epoch, called when the segment is full (the caller may hold locks or be in a section: then it returns 0).
+ */
+struct page_hooks {
+	uint64_t (*now)(struct segment *seg);
+	uint64_t (*safe)(struct segment *seg);
+	uint64_t (*reclaim)(struct slot *self);
+};
+void page_register_hooks(const struct page_hooks *hooks);
 
 /* ---- objects --------------------------------------------------------------------------- */
 
@@ -115,5 +139,22 @@ void cache_free(struct slot *self, enum cache_id id, void *obj);
 /* By size, up to PAGE_BYTES << PAGE_MAX_ORDER: the smallest class or page run that holds it. */
 void *mem_alloc(struct slot *self, size_t bytes);
 void mem_free(struct slot *self, void *p, size_t bytes); /* the same size */
+
+/* ---- consistency --------------------------------------------------------------------------- */
+
+/* What the allocator's primary state adds up to.  Exact while no thread allocates or frees. */
+struct segment_counts {
+	uint64_t committed; /* pages; the sum of the next three */
+	uint64_t free; /* in free runs */
+	uint64_t cached; /* in threads' stocks */
+	uint64_t used; /* handed out, slabs included */
+	uint64_t kind[PAGE_KINDS]; /* used, by kind */
+	uint64_t objects[CACHE_IDS]; /* handed out or in magazines */
+	uint64_t magazine[CACHE_IDS]; /* of these, in magazines */
+	uint64_t errors;
+	char first_error[128];
+};
+/* 0, or -EIO when something does not add up.  Takes the allocator's locks one after another. */
+int segment_check(struct slot *self, struct segment_counts *out);
 
 #endif

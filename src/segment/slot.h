@@ -5,7 +5,7 @@
  * its private stock of pages and objects, and its bags of retired objects.
  *
  * Protection: [o] written by the owner alone; others read.  After the owner's
- * death whoever claims `id.state` by CAS owns all of it.
+ * death whoever holds `recovery` owns all of it.
  * The epoch line is the only one a reader writes.
  */
 #ifndef SHELF_SEGMENT_SLOT_H
@@ -34,31 +34,42 @@ struct retired {
 
 struct bag {
 	struct retired *head;
+	struct retired *tail; /* meaningful while head is not NULL */
 	uint64_t epoch;
 	uint64_t count;
 };
 
 struct magazine {
-	uint32_t count;
+	atomic_u32 count; /* [o] */
 	uint32_t pad;
 	void *obj[SLOT_OBJECTS];
 };
 
-enum slot_state { SLOT_NONE, SLOT_LIVE, SLOT_RECOVERING, SLOT_IDLE };
+/* In the low 8 bits of slot.state; SLOT_CLAIMING has the claimer's pid above them. */
+enum slot_state { SLOT_NONE, SLOT_LIVE, SLOT_CLAIMING, SLOT_IDLE };
+
+/* Objects on their way between a magazine and a slab: those in `mask` of slab `frame` - 1 are neither. */
+struct slab_move {
+	atomic_u64 frame; /* [o] 0: nothing on its way; set and cleared under the class's lock */
+	atomic_u64 mask; /* [o] */
+};
 
 struct slot {
 	/* line 0: the epoch line */
 	_Alignas(CACHE_LINE) atomic_u64 epoch; /* [o] 0 outside; else (global epoch << 1) | 1 */
 	uint32_t nest; /* [o] */
-	uint32_t pad0;
+	uint32_t reclaiming; /* [o] inside a retire function: what it retires waits for the next batch */
 
 	/* line 1: who */
-	_Alignas(CACHE_LINE) atomic_u32 state; /* enum slot_state, by CAS */
-	uint32_t pid, tid, pad1; /* [o] */
-	uint64_t start_time; /* [o] field 22 of /proc/PID/stat: tells a reused pid apart */
+	_Alignas(CACHE_LINE) atomic_u32 state; /* slot_state_of() reads it; changed by CAS */
+	struct lock recovery; /* whoever finishes what the dead owner left */
+	atomic_u32 pid, tid; /* [o] */
+	atomic_u64 start_time; /* [o] field 22 of /proc/PID/stat: tells a reused pid apart */
 	struct segment *seg; /* [o] process-local */
-	struct locker locker; /* [o] */
 	uint64_t ino_next, ino_end; /* [o] private range of inode numbers */
+	atomic_i64 inodes; /* [o] made less freed by all owners of this slot so far: never reset; vfs sums them */
+
+	_Alignas(CACHE_LINE) struct locker locker; /* [o] */
 
 	_Alignas(CACHE_LINE) struct intent intent;
 
@@ -68,19 +79,36 @@ struct slot {
 	_Alignas(CACHE_LINE) struct bag bags[3];
 	uint32_t retired_since; /* [o] since the last try to advance */
 
-	_Alignas(CACHE_LINE) uint32_t page_count; /* [o] */
+	/* The stock of pages: the owner inside `busy`, or the holder of `steal` once busy is 0. */
+	_Alignas(CACHE_LINE) atomic_u64 busy; /* [o] bit 0: inside; above: the run being moved, its order in bits 1..5 */
+	struct lock steal; /* somebody empties this stock: src/segment/steal.c */
+	atomic_u32 page_count;
+	atomic_u32 reserved; /* [o] pages promised by page_reserve() */
+	uint32_t drains; /* [o] */
 	void *pages[SLOT_PAGES];
 
-	_Alignas(CACHE_LINE) struct magazine mag[CACHE_IDS];
+	_Alignas(CACHE_LINE) struct slab_move move;
+
+	struct magazine mag[CACHE_IDS];
 };
 _Static_assert(sizeof(struct slot) <= PAGE_BYTES, "a slot is one page");
+
+static inline enum slot_state slot_state_of(struct slot *s)
+{
+	return (enum slot_state)(load_acquire(&s->state) & 0xff); /* pairs with the claim's store of SLOT_LIVE */
+}
+
+static inline uint32_t slot_id(const struct slot *s)
+{
+	return s->locker.id;
+}
 
 /* Warm path of slot_self. */
 struct slot_tls {
 	struct segment *seg;
 	struct slot *slot;
 };
-extern __thread struct slot_tls slot_tls;
+extern __thread struct slot_tls slot_tls __attribute__((tls_model("initial-exec")));
 
 static inline struct slot *slot_self_fast(struct segment *seg)
 {
@@ -105,9 +133,34 @@ void intent_end(struct slot *self);
 /* Upper layers register what finishes or undoes an operation; called in the process that takes over. */
 typedef void intent_recover_fn(struct slot *self, struct intent *dead);
 void intent_register(uint32_t op, intent_recover_fn *fn);
+static inline struct slot *intent_slot(struct intent *i)
+{
+	return container_of(i, struct slot, intent); /* the dead thread's slot, for lock_adopt() */
+}
+
+/*
+ * A dead thread's slot is taken over in two parts.  slot_recover(): allocator repaired, intent finished
+ * or undone, locks released; runs wherever a waiter finds the death, so perhaps under locks.  An intent
+ * must have been begun after its locks were taken and ended before they are released; then its recovery
+ * meets nobody, and gets each of them with lock_adopt().
+ * slot_reap(): for every dead slot the rest too, and the slot is free again: functions given to
+ * slot_register_gone() (ledger, bags), then stock and magazines.  The caller holds no lock and is
+ * in no section.  Returns how many slots were freed.
+ */
+unsigned slot_reap(struct slot *self);
+/* The same for threads whose number the kernel does not know any more: cheap, misses zombies.  For attach. */
+unsigned slot_reap_quick(struct slot *self);
+/* Like slot_reap() for one slot.  False: it is alive, or not in use. */
+bool slot_takeover(struct slot *self, uint32_t id);
+/* Called in the order of registration.  gone == self at a thread's orderly exit. */
+typedef void slot_gone_fn(struct slot *self, struct slot *gone);
+void slot_register_gone(slot_gone_fn *fn);
 
 #ifdef SHELF_KILL_POINTS
 void kill_point(void); /* counts, and raises SIGKILL at the chosen n */
+/* From now on, die at the n-th; 0: never.  At the start n is $SHELF_KILL_AT. */
+void kill_point_arm(uint64_t n);
+uint64_t kill_point_count(void); /* since the last kill_point_arm() */
 #else
 static inline void kill_point(void)
 {

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slab.c - objects of eight sizes, cut from single pages; the shared half of the
+ * object caches (the threads' half is magazine.c).
+ *
+ * Data: frame.map of a slab's page (bit n: object n is free) is the truth; the
+ * list of slabs with a free object is derived.
+ * Protection: slab_class.lock of the size.  Fast path: none here, batches only.
+ * Death: objects between a map and a magazine are named in slot.move, written before
+ * the map changes and cleared after the magazine did, all under the class's
+ * lock.  Recovery puts them back into the slab.  slab_rebuild_locked() makes the list anew.
+ * Wholly free slabs: one a class is kept, the rest go back to pages.
+ * Look at it: segment_check().  Limits: an object lies in one page.
+ */
+#include "segment/segment_priv.h"
+
+#define SLAB_KEEP_EMPTY 1u
+
+const uint16_t slab_sizes[CACHE_IDS] = {64, 128, 192, 256, 384, 576, 1024, 2048};
+
+unsigned slab_objects(enum cache_id id)
+{
+	return (unsigned)(PAGE_BYTES / slab_sizes[id]);
+}
+
+static uint64_t slab_full_map(enum cache_id id)
+{
+	unsigned n = slab_objects(id);
+
+	return n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
+static struct slab_class *slab_class_of(struct seg_local *sl, enum cache_id id)
+{
+	return &sl->alloc->classes[id];
+}
+
+/* ---- the map of one slab, class lock held -------------------------------------------------- */
+
+static void slab_move_begin(struct slot *self, uint32_t i, uint64_t mask)
+{
+	store_release(&self->move.mask, mask); /* these two are read after our death */
+	store_release(&self->move.frame, (uint64_t)i + 1);
+}
+
+static void slab_move_end(struct slot *self)
+{
+	store_release(&self->move.frame, 0); /* read after our death */
+}
+
+static void slab_map_take(struct seg_local *sl, enum cache_id id, uint32_t i, uint64_t mask)
+{
+	struct slab_class *c = slab_class_of(sl, id);
+	uint64_t map = load_relaxed(&sl->frames[i].map); /* [C] */
+
+	if (map == slab_full_map(id))
+		c->empties--;
+	tracked_store(&sl->frames[i].map, map & ~mask);
+	if (map == mask)
+		run_remove(sl, &c->partial, i);
+}
+
+static void slab_map_give(struct seg_local *sl, enum cache_id id, uint32_t i, uint64_t mask)
+{
+	struct slab_class *c = slab_class_of(sl, id);
+	uint64_t map = load_relaxed(&sl->frames[i].map); /* [C] */
+
+	tracked_store(&sl->frames[i].map, map | mask);
+	if ((map | mask) == slab_full_map(id)) {
+		if (map)
+			run_remove(sl, &c->partial, i);
+		run_push_tail(sl, &c->partial, i);
+		c->empties++;
+	} else if (!map) {
+		run_push(sl, &c->partial, i);
+	}
+}
+
+/* ---- slabs come and go --------------------------------------------------------------------- */
+
+/* A page of the own stock becomes a slab.  The class's lock and the stock are held. */
+static void slab_add_inside(struct slot *self, enum cache_id id)
+{
+	struct seg_local *sl = slot_local(self);
+	struct slab_class *c = slab_class_of(sl, id);
+	uint32_t i = frame_index(sl, stock_pop_inside(self));
+
+	store_relaxed(&sl->frames[i].map, slab_full_map(id)); /* [C]; means nothing until the word says slab */
+	tracked_store(&sl->frames[i].word, frame_slab_word(id));
+	run_push_tail(sl, &c->partial, i);
+	c->empties++;
+	c->slabs++;
+}
+
+/* The class's lock is held, and a slab is on the list; or false, not held: no page is to be had. */
+static bool slab_lock_some(struct slot *self, enum cache_id id)
+{
+	struct slab_class *c = slab_class_of(slot_local(self), id);
+
+	do {
+		stock_enter_locked(self, &c->lock);
+		if (!c->partial.head && load_relaxed(&self->page_count) > load_relaxed(&self->reserved)) /* [o] */
+			slab_add_inside(self, id);
+		stock_leave(self);
+		if (c->partial.head)
+			return true;
+		lock_release(&c->lock, &self->locker, LOCK_LEAF);
+	} while (stock_fill(self));
+	return false;
+}
+
+/* The last slab of the list, if it is wholly free, becomes a page of the own stock. */
+static bool slab_drop_inside(struct slot *self, enum cache_id id, unsigned keep)
+{
+	struct seg_local *sl = slot_local(self);
+	struct slab_class *c = slab_class_of(sl, id);
+	uint32_t i = c->partial.tail;
+
+	if (c->empties <= keep || !i-- || load_relaxed(&sl->frames[i].map) != slab_full_map(id)) /* [C] */
+		return false;
+	run_remove(sl, &c->partial, i);
+	c->empties--;
+	c->slabs--;
+	stock_push_inside(self, frame_page(sl, i));
+	return true;
+}
+
+/* Pages that went to the own stock (or through it). */
+uint64_t slab_release_empties(struct slot *self, enum cache_id id, unsigned keep)
+{
+	struct seg_local *sl = slot_local(self);
+	struct slab_class *c = slab_class_of(sl, id);
+	bool dropped;
+	uint64_t n = 0;
+
+	do {
+		if (load_relaxed(&self->page_count) >= SLOT_PAGES - 1) /* [o] */
+			stock_drain(self, max_of(sl->stock / 2, load_relaxed(&self->reserved)));
+		stock_enter_locked(self, &c->lock);
+		dropped = slab_drop_inside(self, id, keep);
+		stock_leave(self);
+		lock_release(&c->lock, &self->locker, LOCK_LEAF);
+		n += dropped;
+	} while (dropped);
+	return n;
+}
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+static uint64_t slab_lowest_bits(uint64_t map, unsigned n)
+{
+	uint64_t mask = 0;
+
+	for (; map && n; n--, map &= map - 1)
+		mask |= map & -map;
+	return mask;
+}
+
+static void slab_fill_magazine(struct seg_local *sl, enum cache_id id, struct magazine *m, uint32_t i, uint64_t mask)
+{
+	char *page = frame_page(sl, i);
+	uint32_t n = load_relaxed(&m->count); /* [o] */
+
+	/* Highest first, so that the lowest address is handed out first. */
+	for (; mask; mask &= ~(UINT64_C(1) << bits_last_one(mask)))
+		m->obj[n++] = page + (size_t)bits_last_one(mask) * slab_sizes[id];
+	store_release(&m->count, n); /* read after our death */
+}
+
+/* Up to `want` objects into the own, empty magazine; how many. */
+unsigned slab_take(struct slot *self, enum cache_id id, unsigned want)
+{
+	struct seg_local *sl = slot_local(self);
+	struct slab_class *c = slab_class_of(sl, id);
+	unsigned got = 0;
+
+	if (!slab_lock_some(self, id))
+		return 0;
+	while (got < want && c->partial.head) {
+		uint32_t i = c->partial.head - 1;
+		uint64_t mask = slab_lowest_bits(load_relaxed(&sl->frames[i].map), want - got); /* [C] */
+
+		slab_move_begin(self, i, mask);
+		slab_map_take(sl, id, i, mask);
+		slab_fill_magazine(sl, id, &self->mag[id], i, mask);
+		slab_move_end(self);
+		got += bits_count(mask);
+	}
+	lock_release(&c->lock, &self->locker, LOCK_LEAF);
+	return got;
+}
+
+/* Frame and bit of an object; false when it cannot be one of this class. */
+static bool slab_locate(struct seg_local *sl, enum cache_id id, const void *obj, uint32_t *i, uint64_t *bit)
+{
+	uint32_t offset = (uintptr_t)obj & PAGE_MASK;
+
+	if (!page_is_inside(&sl->pub, obj) || offset % slab_sizes[id])
+		return false;
+	*i = frame_index(sl, obj);
+	*bit = UINT64_C(1) << (offset / slab_sizes[id]);
+	return load_relaxed(&sl->frames[*i].word) == frame_slab_word(id) && /* stays so while an object is out */
+	       !(load_relaxed(&sl->frames[*i].map) & *bit); /* [C] */
+}
+
+/* Objects of `m` go back until `keep` are left.  `m` is the own magazine, or a dead thread's. */
+void slab_give(struct slot *self, enum cache_id id, struct magazine *m, unsigned keep)
+{
+	struct seg_local *sl = slot_local(self);
+	struct slab_class *c = slab_class_of(sl, id);
+	bool own = m == &self->mag[id];
+	uint64_t bit;
+	uint32_t n, i;
+
+	lock_acquire(&c->lock, &self->locker, LOCK_LEAF);
+	for (n = load_relaxed(&m->count); n > keep; n--) { /* [o] */
+		if (!slab_locate(sl, id, m->obj[n - 1], &i, &bit)) {
+			store_release(&m->count, n - 1); /* read after our death */
+			if (own)
+				segment_poison(self->seg, "an object was freed that is not in use");
+			continue;
+		}
+		slab_move_begin(self, i, bit);
+		store_release(&m->count, n - 1); /* read after our death */
+		slab_map_give(sl, id, i, bit);
+		slab_move_end(self);
+	}
+	n = c->empties; /* [C] */
+	lock_release(&c->lock, &self->locker, LOCK_LEAF);
+	if (n > SLAB_KEEP_EMPTY)
+		slab_release_empties(self, id, SLAB_KEEP_EMPTY);
+}
+
+/* ---- after a death ----------------------------------------------------------------------- */
+
+/* What `dead` was moving goes back to its slab.  The class's lock is held, and was held by `dead`. */
+void slab_move_undo_locked(struct seg_local *sl, enum cache_id id, struct slot *dead)
+{
+	uint64_t at = load_acquire(&dead->move.frame); /* pairs with slab_move_begin, through the death */
+	uint64_t mask = load_relaxed(&dead->move.mask); /* ordered by the line above */
+	uint32_t i = (uint32_t)at - 1;
+	unsigned k;
+
+	if (!at || load_relaxed(&sl->frames[i].word) != frame_slab_word(id)) /* [C] */
+		return;
+	for (k = 0; k < slab_objects(id); k++)
+		if (mask >> k & 1)
+			magazine_remove(dead, id, (char *)frame_page(sl, i) + (size_t)k * slab_sizes[id]);
+	/* First off the books: dying between these two loses the objects, the other way round frees them twice. */
+	slab_move_end(dead);
+	store_release(&sl->frames[i].map, load_relaxed(&sl->frames[i].map) | mask); /* [C] */
+}
+
+static void slab_rebuild_one(struct seg_local *sl, enum cache_id id, uint32_t i)
+{
+	struct slab_class *c = slab_class_of(sl, id);
+	uint64_t map = load_relaxed(&sl->frames[i].map); /* [C] */
+
+	c->slabs++;
+	if (map == slab_full_map(id)) {
+		c->empties++;
+		run_push_tail(sl, &c->partial, i);
+	} else if (map) {
+		run_push(sl, &c->partial, i);
+	}
+}
+
+/*
+ * Looks at every frame without alloc.lock: a page becomes or stops being a
+ * slab of this class only under the class's lock, which we hold.
+ */
+void slab_rebuild_locked(struct seg_local *sl, enum cache_id id)
+{
+	struct slab_class *c = slab_class_of(sl, id);
+	uint32_t chunks = load_acquire(&sl->alloc->chunks_made); /* pairs with grow_pick */
+	uint32_t k, n;
+
+	c->partial = (struct run_list){0, 0};
+	c->empties = 0;
+	c->slabs = 0;
+	for (k = 0; k < chunks; k++)
+		for (n = 0; n < load_acquire(&sl->infos[k].committed); n++) /* pairs with grow_publish */
+			if (load_relaxed(&sl->frames[k * SEG_CHUNK_PAGES + n].word) == frame_slab_word(id)) /* [C] */
+				slab_rebuild_one(sl, id, k * (uint32_t)SEG_CHUNK_PAGES + n);
+}

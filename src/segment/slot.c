@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slot.c - a thread's slot: found, claimed, given back.
+ *
+ * Data: slot.state and who's who in each slot, alloc_state.slots_made.
+ * Protection: state by CAS: IDLE -> CLAIMING|pid -> LIVE -> IDLE.  A claimer that dies leaves its pid in
+ * the state, so the next one can undo it.  A dead LIVE slot is takeover.c's business.
+ * Fast path: two thread-local loads.  Progress: claiming is lock-free, except
+ * when all slots are taken: then one claimer at a time, under flock, clears away the dead.
+ * Look at it: slots 1..slot_limit(), state, pid, tid.
+ * Limits: a thread's list of segments has room for SLOT_LIST; beyond it finding the slot is a scan.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#include "base/syscall.h"
+#include "segment/segment_priv.h"
+
+#define SLOT_LIST 8u
+
+__thread struct slot_tls slot_tls __attribute__((tls_model("initial-exec")));
+static __thread struct slot_tls slot_list[SLOT_LIST] __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t slot_key; /* [1] its destructor gives the thread's slots back */
+
+/* ---- numbers and addresses -------------------------------------------------------------- */
+
+static struct slot *slot_at(struct segment *seg, uint32_t id)
+{
+	return (struct slot *)((char *)seg->hdr + seg->hdr->slots_at + (uint64_t)(id - 1) * PAGE_BYTES);
+}
+
+struct slot *slot_by_id(struct segment *seg, uint32_t id)
+{
+	if (id == 0 || (id > slot_limit(seg) && id != seg->hdr->max_slots + 1))
+		return NULL;
+	return slot_at(seg, id);
+}
+
+uint32_t slot_limit(const struct segment *seg)
+{
+	return load_acquire(&seg_local(seg)->alloc->slots_made); /* pairs with slot_extend */
+}
+
+bool slot_alive(struct segment *seg, uint32_t id)
+{
+	struct slot *s = slot_by_id(seg, id);
+
+	/* A slot that is being claimed counts as alive: nobody depends on it yet. */
+	if (!s || slot_state_of(s) == SLOT_IDLE || slot_state_of(s) == SLOT_NONE)
+		return false;
+	return slot_state_of(s) == SLOT_CLAIMING ||
+	       slot_thread_exists(load_relaxed(&s->pid), load_relaxed(&s->tid), /* ordered by the state */
+				  load_relaxed(&s->start_time));
+}
+
+/* ---- a reader's process may write its own slot, and nothing else -------------------------------- */
+
+static void slot_protect(struct segment *seg, void *page, int prot)
+{
+	if (seg->read_only)
+		sys_call3(SYS_mprotect, (long)page, PAGE_BYTES, prot);
+}
+
+/* ---- claiming --------------------------------------------------------------------------- */
+
+static bool slot_claim_try(struct segment *seg, struct slot *s)
+{
+	uint32_t state = load_relaxed(&s->state); /* the CAS decides */
+	uint32_t mine = SLOT_CLAIMING | slot_getpid() << 8;
+	bool ok;
+
+	if ((state & 0xff) == SLOT_CLAIMING) {
+		if (slot_thread_exists(state >> 8, state >> 8, 1))
+			return false;
+	} else if (state != SLOT_IDLE && state != SLOT_NONE) {
+		return false;
+	}
+	slot_protect(seg, s, PROT_READ | PROT_WRITE);
+	ok = cas_acq_rel(&s->state, &state, mine); /* acquire: pairs with the release of IDLE */
+	if (!ok)
+		slot_protect(seg, s, PROT_READ);
+	return ok;
+}
+
+/* One more slot with memory.  False: the limit is reached, or memory is. */
+static bool slot_extend(struct segment *seg, uint32_t made)
+{
+	struct seg_local *sl = seg_local(seg);
+	struct slot *s = slot_at(seg, made + 1);
+
+	if (made >= seg->hdr->max_slots)
+		return false;
+	slot_protect(seg, s, PROT_READ | PROT_WRITE);
+	if (commit_range(sl, (uint64_t)((char *)s - (char *)seg->hdr), PAGE_BYTES)) {
+		slot_protect(seg, s, PROT_READ);
+		return false;
+	}
+	slot_protect(seg, s, PROT_READ);
+	slot_protect(seg, seg->hdr, PROT_READ | PROT_WRITE);
+	cas_acq_rel(&sl->alloc->slots_made, &made, made + 1); /* release: the page is there; pairs with slot_limit */
+	slot_protect(seg, seg->hdr, PROT_READ);
+	return true;
+}
+
+static struct slot *slot_claim_idle(struct segment *seg)
+{
+	uint32_t id, made;
+
+	do {
+		made = slot_limit(seg);
+		for (id = 1; id <= made; id++)
+			if (slot_claim_try(seg, slot_at(seg, id)))
+				return slot_at(seg, id);
+	} while (slot_extend(seg, made));
+	return NULL;
+}
+
+/* A claimed slot becomes the calling thread's. */
+static void slot_occupy(struct segment *seg, struct slot *s)
+{
+	uint32_t id = (uint32_t)(((uintptr_t)s - (uintptr_t)seg->hdr - seg->hdr->slots_at) / PAGE_BYTES) + 1;
+
+	store_relaxed(&s->pid, slot_getpid()); /* published by the state */
+	store_relaxed(&s->tid, slot_gettid());
+	store_relaxed(&s->start_time, slot_start_time());
+	s->seg = seg;
+	s->nest = 0;
+	store_relaxed(&s->busy, 0);
+	locker_init(&s->locker, id, &slot_lock_hooks);
+	store_release(&s->state, SLOT_LIVE); /* pairs with slot_state_of */
+}
+
+/*
+ * All slots are taken.  Clearing away the dead needs a slot, so there is one more than max_slots,
+ * for whoever holds the file's flock, which the kernel drops when its holder dies.
+ */
+static struct slot *slot_claim_crowded(struct segment *seg)
+{
+	struct slot *spare = slot_at(seg, seg->hdr->max_slots + 1), *got = NULL;
+	int fd = seg->read_only ? -1 : commit_open(seg_local(seg));
+
+	if (fd < 0)
+		return NULL;
+	if (sys_call3(SYS_flock, fd, LOCK_EX, 0) == 0 &&
+	    commit_range(seg_local(seg), (uint64_t)((char *)spare - (char *)seg->hdr), PAGE_BYTES) == 0) {
+		slot_occupy(seg, spare);
+		slot_reap(spare);
+		magazines_flush(spare);
+		stock_drain(spare, 0);
+		store_release(&spare->state, SLOT_IDLE); /* for symmetry: flock protects it */
+		got = slot_claim_idle(seg);
+	}
+	sys_call3(SYS_close, fd, 0, 0);
+	return got;
+}
+
+/* ---- this thread's list ------------------------------------------------------------------- */
+
+static struct slot *slot_list_find(struct segment *seg)
+{
+	unsigned k;
+
+	for (k = 0; k < SLOT_LIST; k++)
+		if (slot_list[k].seg == seg)
+			return slot_list[k].slot;
+	return NULL;
+}
+
+/* More segments than the list holds: look for ourselves. */
+static struct slot *slot_scan_own(struct segment *seg)
+{
+	uint32_t id, n = slot_limit(seg), tid = slot_gettid(), pid = slot_getpid();
+
+	for (id = 1; id <= n; id++) {
+		struct slot *s = slot_at(seg, id);
+
+		if (slot_state_of(s) == SLOT_LIVE && load_relaxed(&s->tid) == tid && /* ordered by the state */
+		    load_relaxed(&s->pid) == pid && load_relaxed(&s->start_time) == slot_start_time())
+			return s;
+	}
+	return NULL;
+}
+
+/* False: no room. */
+static bool slot_list_add(struct segment *seg, struct slot *s)
+{
+	unsigned k;
+
+	for (k = 0; k < SLOT_LIST; k++) {
+		if (slot_list[k].seg && seg_local(slot_list[k].seg)->attached)
+			continue;
+		slot_list[k].seg = seg;
+		slot_list[k].slot = s;
+		return true;
+	}
+	return false;
+}
+
+static bool slot_list_full(void)
+{
+	unsigned k;
+
+	for (k = 0; k < SLOT_LIST; k++)
+		if (!slot_list[k].seg || !seg_local(slot_list[k].seg)->attached)
+			return false;
+	return true;
+}
+
+struct slot *slot_self_slow(struct segment *seg)
+{
+	struct slot *s = slot_list_find(seg);
+
+	if (!s && slot_list_full())
+		s = slot_scan_own(seg);
+	if (!s) {
+		s = slot_claim_idle(seg);
+		if (!s)
+			s = slot_claim_crowded(seg);
+		if (!s)
+			return NULL;
+		slot_occupy(seg, s);
+		slot_list_add(seg, s);
+		pthread_setspecific(slot_key, slot_list);
+	}
+	slot_tls.seg = seg;
+	slot_tls.slot = s;
+	return s;
+}
+
+struct slot *slot_self(struct segment *seg)
+{
+	return slot_self_fast(seg);
+}
+
+/* ---- giving back -------------------------------------------------------------------------- */
+
+static void slot_list_forget(struct slot *s)
+{
+	unsigned k;
+
+	for (k = 0; k < SLOT_LIST; k++)
+		if (slot_list[k].slot == s)
+			slot_list[k] = (struct slot_tls){NULL, NULL};
+	if (slot_tls.slot == s)
+		slot_tls = (struct slot_tls){NULL, NULL};
+}
+
+void slot_release(struct slot *self)
+{
+	struct segment *seg = self->seg;
+
+	slot_list_forget(self);
+	if (!seg->read_only) {
+		slot_gone_run(self, self);
+		magazines_flush(self);
+		store_relaxed(&self->reserved, 0); /* [o] */
+		stock_drain(self, 0);
+	}
+	store_release(&self->epoch, 0); /* pairs with the reclaimer's scan */
+	store_release(&self->state, SLOT_IDLE); /* all that is left in the slot; pairs with slot_claim_try */
+	slot_protect(seg, self, PROT_READ);
+}
+
+static void slot_thread_exit(void *list)
+{
+	unsigned k;
+
+	(void)list;
+	for (k = 0; k < SLOT_LIST; k++)
+		if (slot_list[k].seg && seg_local(slot_list[k].seg)->attached)
+			slot_release(slot_list[k].slot);
+}
+
+/* The slots of this process's other threads too: nobody uses the segment any more. */
+void slots_detach(struct segment *seg)
+{
+	uint32_t id, n = slot_limit(seg), pid = slot_getpid();
+
+	for (id = 1; id <= n; id++) {
+		struct slot *s = slot_at(seg, id);
+
+		if (slot_state_of(s) == SLOT_LIVE && load_relaxed(&s->pid) == pid && /* ordered by the state */
+		    load_relaxed(&s->start_time) == slot_start_time())
+			slot_release(s);
+	}
+}
+
+/* At attach: a slot with our pid and start time was our image's before exec, which nobody is any more. */
+void slots_disown(struct segment *seg)
+{
+	uint32_t id, n = slot_limit(seg), pid = slot_getpid();
+
+	for (id = 1; id <= n; id++) {
+		struct slot *s = slot_at(seg, id);
+
+		if (slot_state_of(s) == SLOT_LIVE && load_relaxed(&s->pid) == pid && /* ordered by the state */
+		    load_relaxed(&s->start_time) == slot_start_time())
+			store_release(&s->start_time, 0); /* pairs with slot_number_in_use's readers */
+	}
+}
+
+void slot_after_fork(void)
+{
+	unsigned k;
+
+	slot_tls = (struct slot_tls){NULL, NULL};
+	for (k = 0; k < SLOT_LIST; k++)
+		slot_list[k] = (struct slot_tls){NULL, NULL};
+	identity_after_fork();
+	local_after_fork();
+}
+
+static void slot_setup_once(void)
+{
+	pthread_key_create(&slot_key, slot_thread_exit);
+	pthread_atfork(NULL, NULL, slot_after_fork);
+}
+
+/* Once in a process, at its first attach. */
+void slots_setup(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, slot_setup_once);
+}

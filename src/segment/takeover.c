@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * takeover.c - what a dead thread left is finished, undone and given back.
+ *
+ * Protection: slot.recovery of the dead slot, taken with lock_try so that it fits below any lock; the
+ * lock layer names its holder, so a recoverer that dies is recovered itself.
+ * Order in slot_recover(): the allocator's locks that the dead one holds are adopted, what they
+ * protect is made whole; then the intent; then all its locks are released.
+ * Each step may be repeated, since its recoverer may die too.
+ * Progress: blocking, bounded by the work of one intent.
+ */
+#include "segment/intent_ops.h"
+#include "segment/segment_priv.h"
+
+#define GONE_HOOKS 8u
+#define RECOVERY_WAIT_NS 1000000
+
+static atomic_ptr(intent_recover_fn) intent_table[INTENT_OPS]; /* [1] */
+static slot_gone_fn *gone_hooks[GONE_HOOKS]; /* [1] */
+static unsigned gone_count;
+
+void intent_register(uint32_t op, intent_recover_fn *fn)
+{
+	shelf_assert(op < INTENT_OPS);
+	store_relaxed(&intent_table[op], fn); /* before the process has a slot */
+}
+
+void slot_register_gone(slot_gone_fn *fn)
+{
+	unsigned k;
+
+	for (k = 0; k < gone_count; k++)
+		if (gone_hooks[k] == fn)
+			return;
+	if (gone_count == GONE_HOOKS)
+		shelf_panic("too many slot_register_gone", __FILE__, __LINE__);
+	gone_hooks[gone_count++] = fn;
+}
+
+void slot_gone_run(struct slot *self, struct slot *gone)
+{
+	unsigned k;
+
+	for (k = 0; k < gone_count; k++)
+		gone_hooks[k](self, gone);
+}
+
+static bool slot_is_dead(struct slot *s)
+{
+	return slot_state_of(s) == SLOT_LIVE &&
+	       !slot_thread_exists(load_relaxed(&s->pid), load_relaxed(&s->tid), /* ordered by the state */
+				   load_relaxed(&s->start_time));
+}
+
+/* ---- one recoverer at a time ---------------------------------------------------------------- */
+
+/* False: we are recovering it already, further up the stack. */
+static bool recovery_begin(struct slot *self, struct slot *dead)
+{
+	while (!lock_try(&dead->recovery, &self->locker, LOCK_RECOVERY)) {
+		uint32_t word = load_relaxed(&dead->recovery.word); /* only compared */
+		struct slot *other = slot_by_id(self->seg, word & ~LOCK_WAITERS);
+
+		if (lock_held_by(&dead->recovery, &self->locker))
+			return false;
+		if (other && slot_is_dead(other))
+			slot_recover(self, other);
+		else if (word)
+			futex_wait(&dead->recovery.word, word, RECOVERY_WAIT_NS);
+	}
+	return true;
+}
+
+static void recovery_end(struct slot *self, struct slot *dead)
+{
+	lock_release(&dead->recovery, &self->locker, LOCK_RECOVERY);
+}
+
+/* ---- the allocator -------------------------------------------------------------------------- */
+
+static void recover_grow(struct slot *self, struct slot *dead)
+{
+	struct alloc_state *a = slot_local(self)->alloc;
+	uint64_t sum = 0;
+	uint32_t c;
+
+	if (!lock_held_by(&a->grow, &dead->locker))
+		return;
+	lock_adopt(&a->grow, &dead->locker, &self->locker, LOCK_LEAF);
+	for (c = 0; c < load_relaxed(&a->chunks_made); c++) /* [G] */
+		sum += load_relaxed(&slot_local(self)->infos[c].committed); /* [G] */
+	store_relaxed(&a->committed, sum); /* [G] */
+	a->first_partial = 0;
+	lock_release(&a->grow, &self->locker, LOCK_LEAF);
+}
+
+/* Also when the dead one did not have the lock: a page may have been on its way without it. */
+static void recover_pages(struct slot *self, struct slot *dead)
+{
+	struct seg_local *sl = slot_local(self);
+	bool torn = lock_held_by(&sl->alloc->lock, &dead->locker);
+
+	lock_adopt(&sl->alloc->lock, &dead->locker, &self->locker, LOCK_LEAF);
+	if (torn)
+		buddy_rebuild_locked(sl);
+	stock_recover_locked(sl, dead);
+	lock_release(&sl->alloc->lock, &self->locker, LOCK_LEAF);
+}
+
+static void recover_class(struct slot *self, struct slot *dead, enum cache_id id)
+{
+	struct seg_local *sl = slot_local(self);
+	struct lock *l = &sl->alloc->classes[id].lock;
+
+	if (!lock_held_by(l, &dead->locker))
+		return;
+	lock_adopt(l, &dead->locker, &self->locker, LOCK_LEAF);
+	slab_move_undo_locked(sl, id, dead);
+	slab_rebuild_locked(sl, id);
+	lock_release(l, &self->locker, LOCK_LEAF);
+}
+
+static void recover_allocator(struct slot *self, struct slot *dead)
+{
+	unsigned id;
+
+	for (id = 0; id < CACHE_IDS; id++)
+		recover_class(self, dead, (enum cache_id)id);
+	recover_pages(self, dead);
+	recover_grow(self, dead);
+}
+
+/* ---- the slot --------------------------------------------------------------------------------- */
+
+static void recover_intent(struct slot *self, struct slot *dead)
+{
+	uint32_t op = load_acquire(&dead->intent.op); /* pairs with intent_begin, through the death */
+	intent_recover_fn *fn = op < INTENT_OPS ? load_relaxed(&intent_table[op]) : NULL;
+
+	if (op == INTENT_NONE)
+		return;
+	if (fn)
+		fn(self, &dead->intent);
+	else
+		segment_poison(self->seg, "a dead thread's intent is of an unknown kind");
+	intent_end(dead);
+}
+
+/* `dead` is dead and we hold its recovery. */
+static void recover_held(struct slot *self, struct slot *dead)
+{
+	recover_allocator(self, dead);
+	recover_intent(self, dead);
+	lock_release_dead(&dead->locker);
+}
+
+void slot_recover(struct slot *self, struct slot *dead)
+{
+	if (!recovery_begin(self, dead))
+		return;
+	/* Somebody may have been faster, and the slot may have a new owner. */
+	if (slot_is_dead(dead))
+		recover_held(self, dead);
+	recovery_end(self, dead);
+}
+
+static void takeover_rest(struct slot *self, struct slot *dead)
+{
+	slot_gone_run(self, dead);
+	magazine_takeover(self, dead);
+	stock_takeover(self, dead);
+	store_release(&dead->epoch, 0); /* pairs with the reclaimer's scan */
+	store_release(&dead->state, SLOT_IDLE); /* pairs with slot_claim_try */
+}
+
+static bool takeover_dead(struct slot *self, struct slot *dead)
+{
+	bool done;
+
+	if (dead == self || !recovery_begin(self, dead))
+		return false;
+	done = slot_is_dead(dead);
+	if (done) {
+		recover_held(self, dead);
+		takeover_rest(self, dead);
+	}
+	recovery_end(self, dead);
+	return done;
+}
+
+bool slot_takeover(struct slot *self, uint32_t id)
+{
+	struct slot *dead = slot_by_id(self->seg, id);
+
+	return dead && slot_is_dead(dead) && takeover_dead(self, dead);
+}
+
+unsigned slot_reap(struct slot *self)
+{
+	uint32_t id, n = slot_limit(self->seg);
+	unsigned freed = 0;
+
+	for (id = 1; id <= n; id++)
+		freed += slot_takeover(self, id);
+	return freed;
+}
+
+unsigned slot_reap_quick(struct slot *self)
+{
+	uint32_t id, n = slot_limit(self->seg);
+	unsigned freed = 0;
+
+	for (id = 1; id <= n; id++) {
+		struct slot *s = slot_by_id(self->seg, id);
+
+		if (slot_state_of(s) == SLOT_LIVE &&
+		    !slot_number_in_use(load_relaxed(&s->pid), load_relaxed(&s->tid), /* ordered by the state */
+					load_relaxed(&s->start_time)))
+			freed += slot_takeover(self, id);
+	}
+	return freed;
+}
+
+/* ---- what the locks ask ----------------------------------------------------------------------- */
+
+static struct slot *locker_slot(struct locker *l)
+{
+	return container_of(l, struct slot, locker);
+}
+
+static bool hook_owner_dead(struct locker *self, uint32_t id)
+{
+	struct slot *s = slot_by_id(locker_slot(self)->seg, id);
+
+	return s && slot_is_dead(s);
+}
+
+/* Called in the middle of lock_acquire(l): the note it made of `l` must survive the locks taken here. */
+static void hook_recover(struct locker *self, uint32_t id, struct lock *l)
+{
+	struct slot *me = locker_slot(self);
+	struct slot *dead = slot_by_id(me->seg, id);
+	uint32_t n = load_relaxed(&self->n_held); /* [o] */
+	uint8_t cls = self->held_class[n];
+
+	if (dead)
+		slot_recover(me, dead);
+	self->held_class[n] = cls;
+	store_relaxed(&self->held_lock[n], l); /* [o] */
+}
+
+const struct lock_hooks slot_lock_hooks = {hook_owner_dead, hook_recover};
