@@ -14,7 +14,11 @@ int ramfs_attach(struct segment *seg); /* registers drop functions and recovery 
  * Whole calls: walk, permissions, locks, intent, steps.  `start` is counted by the caller or NULL (cwd).
  * Not inside a section. */
 
-/* What open needs: finds or creates.  On 0 *inode is counted for the caller; *created says which. */
+/*
+ * What open needs: finds or creates, with every check of kind and permission that open makes, O_TRUNC's included;
+ * truncating is the caller's (when not created, and a regular file).  walk_flags: WALK_OPENAT2 bits.
+ * On 0 *inode is counted for the caller, and in the thread's ledger until file_new() or ledger_del().
+ */
 struct open_walk {
 	struct inode *inode;
 	bool created;

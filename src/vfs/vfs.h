@@ -192,7 +192,7 @@ static inline uint32_t inode_type(const struct inode *i)
 uint64_t vfs_now(void); /* coarse clock, ns */
 /* ctime (and mtime) now, inside the inode's seq; lock held. */
 void inode_touch_locked(struct inode *inode, bool mtime);
-/* ramfs and special register how the data of a dying inode is freed: by S_IFMT >> 12. */
+/* ramfs and special register how the data of a dying inode is freed: by type, S_IFREG or S_IFREG >> 12. */
 typedef void inode_drop_fn(struct slot *self, struct inode *inode);
 void inode_register_drop(uint32_t s_ifmt, inode_drop_fn *fn);
 void xattrs_drop(struct slot *self, struct inode *inode);
@@ -215,6 +215,8 @@ void dentry_free(struct slot *self, struct dentry *d);
 int dentry_reserve_locked(struct slot *self, struct inode *dir, struct dentry *d);
 void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d);
 void dentry_retire(struct slot *self, struct dentry *d);
+/* Outside locks and sections, after a create: a directory that waits for its readers in order to grow helps them along. */
+void dentry_settle(struct slot *self, struct inode *dir, uint64_t entries);
 /* The same in larger steps. */
 struct dentry *dentry_prepare_locked(struct slot *self, struct inode *dir, const char *name, size_t len, uint32_t hash);
 void dentry_abandon_locked(struct slot *self, struct inode *dir, struct dentry *d);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.c - open file objects of the tree's inodes: made by open, released by the last put.
+ *
+ * Data: struct file (vfs.h).  A file holds one reference on its inode.
+ * Shared writes of open and close: none here but the inode's count and the segment's count of files (fd/).
+ * Death: the file's reference is its table's (fd/); between file_new() and fd_publish() its maker may note
+ * it in the ledger.
+ */
+#include "vfs/vfs_priv.h"
+
+#include <sys/inotify.h>
+
+#include "base/copy.h"
+
+_Static_assert(sizeof(struct file) <= 128, "CACHE_128");
+
+struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err)
+{
+	struct file *f = cache_alloc(self, CACHE_128);
+
+	*err = f ? fd_file_init(self, &f->head, type) : -ENOMEM;
+	if (*err) {
+		if (f)
+			cache_free(self, CACHE_128, f);
+		return NULL;
+	}
+	/* Relaxed: published by fd_publish. */
+	store_relaxed(&f->flags, flags);
+	f->inode = inode;
+	store_relaxed(&f->pos, 0);
+	store_relaxed(&f->pos_lock.word, 0);
+	store_relaxed(&f->has_flocks, 0);
+	f->opened_by = (uint64_t)self->locker.id;
+	f->private_[0] = f->private_[1] = 0;
+	ledger_del(self, inode);
+	return f;
+}
+
+/* Where a name of the inode is, kept beyond the section: notify takes locks. */
+struct place {
+	struct inode *dir; /* counted, or NULL */
+	char name[NAME_LIMIT + 1];
+};
+
+static void place_find(struct slot *self, struct inode *inode, struct place *out)
+{
+	struct dentry *d;
+
+	epoch_enter(self);
+	d = load_acquire(&inode->alias); /* pairs with its store under the inode's lock */
+	out->dir = d && inode_get_epoch(d->parent) ? d->parent : NULL;
+	if (out->dir)
+		copy_bytes(out->name, d->name, d->len + 1u);
+	epoch_exit(self);
+}
+
+/* IN_CLOSE_*, for watches of the file and of the directory it stands in. */
+static void file_notify_close(struct slot *self, struct file *f)
+{
+	struct place at;
+	uint32_t mask = file_writable(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE;
+
+	if (load_relaxed(&f->flags) & O_PATH) /* own: the last reference is ours */
+		return;
+	if (S_ISDIR(inode_type(f->inode)))
+		mask |= IN_ISDIR;
+	place_find(self, f->inode, &at);
+	notify(self, f->inode, at.dir, at.dir ? at.name : NULL, mask, 0);
+	if (at.dir)
+		inode_put(self, at.dir);
+}
+
+static void file_release(struct slot *self, struct fd_file *head)
+{
+	struct file *f = container_of(head, struct file, head);
+	struct inode *inode = f->inode;
+
+	if (unlikely(load_relaxed(&self->seg->hdr->watchers))) /* as in notify() */
+		file_notify_close(self, f);
+	if (unlikely(load_acquire(&f->has_flocks))) /* pairs with flock.c: its locks are in the inode's list */
+		flock_close_file(self, f);
+	epoch_retire(self, &f->head.retired, RETIRE_FILE, 0);
+	inode_put(self, inode);
+}
+
+static void file_free(struct slot *self, struct retired *r)
+{
+	cache_free(self, CACHE_128, container_of(container_of(r, struct fd_file, retired), struct file, head));
+}
+
+void file_attach(void)
+{
+	retire_register(RETIRE_FILE, file_free);
+	fd_register_type(FD_TYPE_REG, file_release);
+	fd_register_type(FD_TYPE_DIR, file_release);
+	fd_register_type(FD_TYPE_PATH, file_release);
+	fd_register_type(FD_TYPE_NODE, file_release);
+}

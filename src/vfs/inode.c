@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inode.c - inodes: birth, references, death.
+ *
+ * Data: struct inode (vfs.h), process-local table of drop functions, the slot's private range of
+ * inode numbers and its count of inodes.
+ * Shared writes: get and put change inode.refs, nothing else; a birth writes none.
+ * Progress: get wait-free; put wait-free until the last, which frees the data.
+ * Death: while the data of an inode are freed the thread's intent says so, and whoever recovers it goes on.
+ * A thread that dies between the last reference and the intent leaks that inode.
+ * Look at it: vfs_inodes().
+ */
+#include "vfs/vfs_priv.h"
+
+#include <sys/inotify.h>
+
+#include "base/clock.h"
+#include "segment/intent_ops.h"
+
+#define INO_RANGE 1024u /* numbers a thread takes at a time */
+
+static inode_drop_fn *drop_fns[16]; /* set at attach; by S_IFMT >> 12 */
+
+void inode_register_drop(uint32_t s_ifmt, inode_drop_fn *fn)
+{
+	drop_fns[s_ifmt > 15 ? (s_ifmt & S_IFMT) >> 12 : s_ifmt] = fn;
+}
+
+uint64_t vfs_now(void)
+{
+	return (uint64_t)clock_now_coarse();
+}
+
+uint64_t inode_number(struct slot *self)
+{
+	if (unlikely(self->ino_next == self->ino_end)) {
+		self->ino_next = add_relaxed(&self->seg->hdr->next_ino, INO_RANGE);
+		self->ino_end = self->ino_next + INO_RANGE;
+		if (!self->ino_next) /* a fresh segment: 0 is no number */
+			self->ino_next++;
+	}
+	return self->ino_next++;
+}
+
+static void inode_count(struct slot *self, int64_t change)
+{
+	store_relaxed(&self->inodes, load_relaxed(&self->inodes) + change); /* only the owner writes it */
+}
+
+int64_t vfs_inodes(struct segment *seg)
+{
+	uint32_t id, end = slot_limit(seg);
+	int64_t sum = 0;
+
+	for (id = 1; id <= end; id++) {
+		struct slot *s = slot_by_id(seg, id);
+
+		if (s)
+			sum += load_relaxed(&s->inodes); /* statistics */
+	}
+	return sum;
+}
+
+/* Relaxed stores throughout: the inode is published by a release store into a dentry or a file. */
+static void inode_set_times(struct inode *inode)
+{
+	uint64_t now = vfs_now();
+
+	store_relaxed(&inode->atime, now);
+	store_relaxed(&inode->mtime, now);
+	store_relaxed(&inode->ctime, now);
+	inode->btime = now;
+}
+
+/* The union's largest part: zero is right for all of them. */
+static void inode_clear_part(struct inode *inode)
+{
+	store_relaxed(&inode->dir.table, NULL);
+	radix_init(&inode->dir.index);
+	store_relaxed(&inode->dir.next_cookie, 0);
+	store_relaxed(&inode->dir.parent, NULL);
+	store_relaxed(&inode->dir.name_seq.n, 0);
+}
+
+struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid)
+{
+	struct slot *self = w->self;
+	struct inode *inode = cache_alloc(self, CACHE_256);
+	bool is_dir = S_ISDIR(mode);
+
+	if (!inode)
+		return NULL;
+	store_relaxed(&inode->mode, mode);
+	store_relaxed(&inode->uid, uid);
+	store_relaxed(&inode->gid, gid);
+	store_relaxed(&inode->flags, 0);
+	inode_clear_part(inode);
+	if (is_dir)
+		store_relaxed(&inode->dir.next_cookie, DIR_FIRST_COOKIE);
+	store_relaxed(&inode->seq.n, 0);
+	store_relaxed(&inode->nlink, 0);
+	store_relaxed(&inode->size, is_dir ? DIR_EMPTY_SIZE : 0);
+	inode->ino = inode_number(self);
+	inode_set_times(inode);
+	store_relaxed(&inode->lock.word, 0);
+	ref_init(&inode->refs, 1);
+	store_relaxed(&inode->alias, NULL);
+	store_relaxed(&inode->xattrs, NULL);
+	store_relaxed(&inode->flocks, NULL);
+	store_relaxed(&inode->watches, 0);
+	store_relaxed(&inode->write_denied, 0);
+	inode_count(self, 1);
+	return inode;
+}
+
+bool inode_get_epoch(struct inode *inode)
+{
+	return ref_get(&inode->refs);
+}
+
+void inode_touch_locked(struct inode *inode, bool mtime)
+{
+	uint64_t now = vfs_now();
+
+	if (mtime)
+		seq_store(&inode->mtime, now);
+	seq_store(&inode->ctime, now);
+}
+
+/* Once nobody can see it: the memory itself, and what readers may still have looked at until now. */
+static void inode_free(struct slot *self, struct retired *r)
+{
+	struct inode *inode = container_of(r, struct inode, retired);
+
+	if (S_ISLNK(inode_type(inode)) && inode->target)
+		mem_free(self, inode->target, inode->target_len + 1);
+	inode_count(self, -1);
+	cache_free(self, CACHE_256, inode);
+}
+
+/* The data, while readers may still look.  Each part may be repeated. */
+static void inode_drop_data(struct slot *self, struct inode *inode)
+{
+	inode_drop_fn *fn = drop_fns[inode_type(inode) >> 12];
+
+	/* Relaxed: the last reference is gone, nobody changes them any more. */
+	if (load_relaxed(&inode->xattrs))
+		xattrs_drop(self, inode);
+	if (load_relaxed(&inode->flocks))
+		flocks_drop(self, inode);
+	if (fn)
+		fn(self, inode);
+}
+
+enum drop_step { DROP_DATA, DROP_RETIRED };
+
+/* What the dead inode itself held a reference on: a directory's parent. */
+static struct inode *inode_drop_steps(struct slot *self, struct inode *inode, struct intent *intent)
+{
+	struct inode *parent = NULL;
+
+	inode_drop_data(self, inode);
+	if (S_ISDIR(inode_type(inode)))
+		parent = load_relaxed(&inode->dir.parent); /* relaxed: nobody changes it any more */
+	if (intent)
+		store_release(&intent->step, DROP_RETIRED); /* read after the owner's death */
+	epoch_retire(self, &inode->retired, RETIRE_INODE, 0);
+	return parent;
+}
+
+/* The reference was the last.  Inside another intent (a task's end) there is no room for ours: that
+ * operation's recovery cannot know of this inode, and a death leaks it. */
+static struct inode *inode_drop(struct slot *self, struct inode *inode)
+{
+	uint64_t arg = (uint64_t)inode;
+	struct inode *parent;
+
+	if (!load_relaxed(&inode->nlink)) /* relaxed: see above */
+		notify(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
+	if (load_relaxed(&self->intent.op)) /* own field */
+		return inode_drop_steps(self, inode, NULL);
+	intent_begin(self, INTENT_DROP, 1, &arg);
+	parent = inode_drop_steps(self, inode, &self->intent);
+	intent_end(self);
+	return parent;
+}
+
+void inode_put(struct slot *self, struct inode *inode)
+{
+	while (inode) {
+		bool last;
+
+		epoch_enter(self); /* see ref_put */
+		last = ref_put(&inode->refs);
+		epoch_exit(self);
+		inode = last ? inode_drop(self, inode) : NULL;
+	}
+}
+
+static void inode_recover_drop(struct slot *self, struct intent *dead)
+{
+	struct inode *inode = (struct inode *)load_acquire(&dead->arg[0]); /* pairs with intent_begin */
+	struct inode *parent;
+
+	if (load_acquire(&dead->step) != DROP_DATA) /* pairs with the store in inode_drop_steps */
+		return;
+	parent = inode_drop_steps(self, inode, dead);
+	if (parent)
+		inode_put(self, parent);
+}
+
+/* Counted references in the ledger of a thread that is gone. */
+static void inode_slot_gone(struct slot *self, struct slot *gone)
+{
+	unsigned i;
+
+	for (i = 0; i < SLOT_LEDGER; i++) {
+		uint64_t entry = load_acquire(&gone->ledger[i]); /* pairs with ledger_add; the owner is gone */
+
+		if (!entry || (entry & 7) != LEDGER_INODE)
+			continue;
+		store_release(&gone->ledger[i], 0); /* before the put: dying in between leaks, and frees nothing twice */
+		inode_put(self, (struct inode *)(entry & ~UINT64_C(7)));
+	}
+}
+
+void inode_attach(void)
+{
+	retire_register(RETIRE_INODE, inode_free);
+	intent_register(INTENT_DROP, inode_recover_drop);
+	slot_register_gone(inode_slot_gone);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * walk.c - from a path to an inode.
+ *
+ * Data: none of its own; reads dentries, inodes, symlink targets, the task's root and cwd.
+ * Shared writes: none.  The whole walk is one read section, which the caller holds.
+ * Guarantees: each component is looked up in one instant (its directory's name_seq is unchanged around
+ * the lookup), as in Linux; the path as a whole is not one instant.
+ * Progress: a component is looked at again while a rename is busy in its directory, WALK_SPIN times at most; then the
+ * walk leaves the section, waits for the directory's lock (which finishes what a dead thread left there) and
+ * starts again; from the second time on it holds rename_lock, and as renames that find that lock taken
+ * queue for it, only renames that had begun before can disturb the walk once more.  In rename.c: rename_want_big.
+ * Limits: 40 symlinks, 255 bytes a name, 4095 bytes a path.
+ */
+#include "vfs/vfs_priv.h"
+
+#include "base/hash.h"
+
+#define WALK_SPIN 64u
+#define WALK_RESTART 1 /* internal: out->parent is the directory that is busy */
+
+struct walker {
+	struct who *w;
+	uint64_t seed;
+	struct inode *root; /* ".." stops here, "/" starts here */
+	struct inode *dir;
+	const char *path, *at;
+	unsigned flags;
+	unsigned links; /* symlinks followed so far */
+	unsigned depth; /* of rest[] */
+	bool whole; /* `at` is in a symlink's target that stands for the last component, or `path` was measured */
+	const char *rest[SYMLINK_LIMIT]; /* what follows the symlinks that we are inside of */
+};
+
+static inline int may_search(struct walker *k, struct inode *dir)
+{
+	/* Relaxed: as in perm.c. */
+	if (likely((load_relaxed(&dir->mode) & 0111) == 0111 && !(load_relaxed(&dir->flags) & INODE_HAS_ACL)))
+		return 0;
+	return inode_permission_epoch(k->w, dir, MAY_EXEC);
+}
+
+/* 0 with *d (NULL: no such name) and *inode, or WALK_RESTART. */
+static inline int lookup_step(struct inode *dir, uint32_t hash, const char *name, size_t len, struct dentry **d,
+			      struct inode **inode)
+{
+	unsigned n;
+
+	for (n = 0; n < WALK_SPIN; n++) {
+		uint32_t seq = seq_read_begin(&dir->dir.name_seq); /* pairs with rename's seq_write_end */
+
+		*d = dentry_find_epoch(dir, hash, name, len);
+		*inode = *d ? seq_load(&(*d)->inode) : NULL; /* pairs with the stores that publish, swap and end it */
+		if (likely(seq_read_ok(&dir->dir.name_seq, seq)))
+			return 0;
+		cpu_relax();
+	}
+	return WALK_RESTART;
+}
+
+/* Is `top` still above `dir`?  After ".." in a tree that is being moved the walk might have left it. */
+static bool is_below_epoch(struct inode *dir, struct inode *top)
+{
+	struct inode *up;
+
+	for (; dir != top; dir = up) {
+		up = load_acquire(&dir->dir.parent); /* pairs with rename's store */
+		if (up == dir)
+			return false;
+	}
+	return true;
+}
+
+static int step_up(struct walker *k)
+{
+	if (k->dir == k->root)
+		return k->flags & WALK_BENEATH ? -EXDEV : 0;
+	k->dir = load_acquire(&k->dir->dir.parent); /* pairs with rename's store */
+	if ((k->flags & (WALK_BENEATH | WALK_IN_ROOT)) && !is_below_epoch(k->dir, k->root))
+		return -EAGAIN;
+	return 0;
+}
+
+/* Go on with the target; `rest` (what stood behind the link) comes afterwards. */
+static int step_link(struct walker *k, struct inode *link, const char *rest)
+{
+	if (k->links++ >= SYMLINK_LIMIT || (k->flags & WALK_NO_SYMLINKS))
+		return -ELOOP;
+	if (*rest)
+		k->rest[k->depth++] = rest;
+	else if (!k->depth)
+		k->whole = true;
+	k->at = link->target;
+	if (*k->at != '/')
+		return 0;
+	if (k->flags & WALK_BENEATH)
+		return -EXDEV;
+	k->dir = k->root;
+	return 0;
+}
+
+/* The next component's first byte, or the end of everything. */
+static inline bool next_component(struct walker *k)
+{
+	for (;;) {
+		while (*k->at == '/')
+			k->at++;
+		if (likely(*k->at))
+			return true;
+		if (!k->depth)
+			return false;
+		k->at = k->rest[--k->depth];
+	}
+}
+
+static inline enum last_kind component_kind(const char *name, size_t len)
+{
+	if (likely(name[0] != '.' || len > 2))
+		return LAST_NAME;
+	if (len == 1)
+		return LAST_DOT;
+	return name[1] == '.' ? LAST_DOTDOT : LAST_NAME;
+}
+
+/* "" or only slashes: the directory where we are. */
+static int end_at_root(struct walker *k, struct walk *out)
+{
+	out->inode = out->parent = k->dir;
+	out->dentry = NULL;
+	out->last = "";
+	out->last_len = out->last_hash = 0;
+	out->last_kind = LAST_ROOT;
+	out->trailing_slash = false;
+	return 0;
+}
+
+/* "." or "..", last or not; the caller has looked at permissions. */
+static int step_dots(struct walker *k, enum last_kind kind)
+{
+	return kind == LAST_DOTDOT ? step_up(k) : 0;
+}
+
+static int end_at_dots(struct walker *k, struct walk *out)
+{
+	int err = step_dots(k, out->last_kind);
+
+	out->inode = k->dir;
+	return err;
+}
+
+/* The last component.  0, an error, or WALK_RESTART; *link is set when a symlink is to be followed. */
+static int end_at_name(struct walker *k, struct walk *out, struct inode **link)
+{
+	unsigned flags = k->flags;
+	int err;
+
+	if (out->trailing_slash) {
+		if (flags & WALK_CREATE)
+			return -EISDIR;
+		k->flags = flags |= WALK_FOLLOW | WALK_DIRECTORY;
+	}
+	err = lookup_step(out->parent, out->last_hash, out->last, out->last_len, &out->dentry, &out->inode);
+	if (unlikely(err))
+		return err;
+	if (!out->inode)
+		return flags & WALK_CREATE ? 0 : -ENOENT;
+	if (unlikely(inode_type(out->inode) == S_IFLNK) && (flags & WALK_FOLLOW)) {
+		*link = out->inode;
+		return 0;
+	}
+	if ((flags & WALK_DIRECTORY) && inode_type(out->inode) != S_IFDIR)
+		return -ENOTDIR;
+	return 0;
+}
+
+/* A component with more behind it, `rest`. */
+static int step_name(struct walker *k, struct walk *out, uint32_t hash, size_t len, const char *rest)
+{
+	struct dentry *d;
+	struct inode *inode;
+	uint32_t type;
+
+	if (unlikely(lookup_step(k->dir, hash, k->at, len, &d, &inode))) {
+		out->parent = k->dir;
+		return WALK_RESTART;
+	}
+	if (!inode)
+		return -ENOENT;
+	type = inode_type(inode);
+	if (likely(type == S_IFDIR)) {
+		k->dir = inode;
+		k->at = rest;
+		return 0;
+	}
+	return type == S_IFLNK ? step_link(k, inode, rest) : -ENOTDIR;
+}
+
+static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t len, const char *end, struct inode **link)
+{
+	if (!k->whole && !k->depth) {
+		k->whole = true;
+		if (end - k->path >= PATH_LIMIT)
+			return -ENAMETOOLONG;
+	}
+	out->parent = k->dir;
+	out->inode = NULL;
+	out->dentry = NULL;
+	out->last = k->at;
+	out->last_len = (uint32_t)len;
+	out->last_hash = hash;
+	out->last_kind = component_kind(k->at, len);
+	out->trailing_slash = end != k->at + len;
+	if (k->flags & WALK_PARENT)
+		return 0;
+	if (likely(out->last_kind == LAST_NAME))
+		return end_at_name(k, out, link);
+	return end_at_dots(k, out);
+}
+
+static int walk_run(struct walker *k, struct walk *out)
+{
+	int err;
+
+	while (next_component(k)) {
+		struct inode *link = NULL;
+		const char *end;
+		enum last_kind kind;
+		uint32_t hash;
+		size_t len;
+
+		err = may_search(k, k->dir);
+		if (unlikely(err))
+			return err;
+		hash = (uint32_t)(name_scan(k->seed, k->at, &len) >> 32);
+		if (unlikely(len > NAME_LIMIT))
+			return -ENAMETOOLONG;
+		for (end = k->at + len; *end == '/'; end++)
+			;
+		if (!*end && !k->depth) {
+			err = walk_last(k, out, hash, len, end, &link);
+			if (!err && unlikely(link != NULL))
+				err = step_link(k, link, end);
+			if (err || !link)
+				return err;
+			continue;
+		}
+		kind = component_kind(k->at, len);
+		if (likely(kind == LAST_NAME)) {
+			err = step_name(k, out, hash, len, end);
+		} else {
+			err = step_dots(k, kind);
+			k->at = end;
+		}
+		if (unlikely(err))
+			return err;
+	}
+	return end_at_root(k, out);
+}
+
+/* The directory a walk begins in. */
+static int walk_start(struct walker *k, struct who *w, struct inode *start, const char *path, unsigned flags)
+{
+	k->w = w;
+	k->seed = w->self->seg->hdr->hash_seed;
+	k->path = k->at = path;
+	k->flags = flags;
+	k->links = k->depth = 0;
+	k->whole = false;
+	k->root = load_acquire(&w->fs->root); /* pairs with the store of chroot */
+	if (*path == '/' && !(flags & (WALK_BENEATH | WALK_IN_ROOT))) {
+		k->dir = k->root;
+		return 0;
+	}
+	k->dir = start ? start : load_acquire(&w->fs->cwd); /* pairs with the store of chdir */
+	if (unlikely(!*path))
+		return flags & WALK_EMPTY_PATH ? 0 : -ENOENT;
+	if (*path == '/' && (flags & WALK_BENEATH))
+		return -EXDEV;
+	if (unlikely(inode_type(k->dir) != S_IFDIR))
+		return -ENOTDIR;
+	if (unlikely(flags & (WALK_BENEATH | WALK_IN_ROOT)))
+		k->root = k->dir;
+	return 0;
+}
+
+static bool path_too_long(const char *path)
+{
+	unsigned n;
+
+	for (n = 0; path[n]; n++)
+		if (n == PATH_LIMIT - 1)
+			return true;
+	return false;
+}
+
+static int end_at_start(struct walker *k, struct walk *out)
+{
+	end_at_root(k, out);
+	out->parent = NULL;
+	out->last_kind = LAST_DOT;
+	return (k->flags & WALK_DIRECTORY) && inode_type(k->dir) != S_IFDIR ? -ENOTDIR : 0;
+}
+
+static int walk_once(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out)
+{
+	struct walker k;
+	int err = walk_start(&k, w, start, path, flags);
+
+	if (likely(!err))
+		err = likely(*path) ? walk_run(&k, out) : end_at_start(&k, out);
+	/* Linux measures a path before it looks at it. */
+	if (unlikely(err < 0) && !k.whole && path_too_long(path))
+		return -ENAMETOOLONG;
+	return err;
+}
+
+/* ---- waiting for a rename ------------------------------------------------------------------- */
+
+/* Whatever a dead thread left in `dir` has been finished when we have had its lock. */
+LOCK_NO_ANALYSIS static void dir_wait(struct slot *self, struct inode *dir)
+{
+	lock_acquire(&dir->lock, &self->locker, LOCK_DIR);
+	seq_repair(&dir->dir.name_seq);
+	lock_release(&dir->lock, &self->locker, LOCK_DIR);
+}
+
+/* Counted for as long as the section is left; the ledger knows. */
+static bool hold_epoch(struct slot *self, struct inode *inode)
+{
+	if (!inode_get_epoch(inode))
+		return false;
+	ledger_add(self, inode, LEDGER_INODE);
+	return true;
+}
+
+static void hold_end(struct slot *self, struct inode *inode)
+{
+	ledger_del(self, inode);
+	inode_put(self, inode);
+}
+
+/* Leaves the section and comes back into it. */
+LOCK_NO_ANALYSIS static int walk_wait(struct who *w, struct inode *start, struct inode *busy, bool take_big)
+{
+	struct slot *self = w->self;
+	struct inode *base = start ? start : load_acquire(&w->fs->cwd); /* as in walk_start */
+	bool held = hold_epoch(self, busy);
+
+	if (start && !hold_epoch(self, base)) {
+		if (held)
+			hold_end(self, busy);
+		return -ENOENT; /* its last descriptor has been closed meanwhile */
+	}
+	epoch_exit(self);
+	if (take_big)
+		lock_acquire(&vfs_root_of(self)->rename_lock, &self->locker, LOCK_RENAME);
+	if (held)
+		dir_wait(self, busy);
+	epoch_enter(self);
+	if (held)
+		hold_end(self, busy);
+	if (start)
+		hold_end(self, base);
+	return 0;
+}
+
+LOCK_NO_ANALYSIS static int walk_slow(struct who *w, struct inode *start, const char *path, unsigned flags,
+				      struct walk *out)
+{
+	struct slot *self = w->self;
+	bool big = false;
+	unsigned tries = 0;
+	int err = WALK_RESTART;
+
+	if (flags & WALK_CACHED)
+		return -EAGAIN;
+	shelf_assert(self->nest == 1);
+	while (err == WALK_RESTART) {
+		bool take = tries++ == 1;
+
+		err = walk_wait(w, start, out->parent, take);
+		big |= take && !err;
+		if (!err)
+			err = walk_once(w, start, path, flags, out);
+	}
+	if (big)
+		lock_release(&vfs_root_of(self)->rename_lock, &self->locker, LOCK_RENAME);
+	return err;
+}
+
+int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out)
+{
+	int err = walk_once(w, start, path, flags, out);
+
+	return likely(err != WALK_RESTART) ? err : walk_slow(w, start, path, flags, out);
+}
+
+/* ---- the lock of a directory that a walk found ------------------------------------------------- */
+
+static bool dir_dead(struct inode *dir)
+{
+	return load_relaxed(&dir->flags) & INODE_DEAD; /* relaxed: lock held */
+}
+
+LOCK_NO_ANALYSIS static int dir_lock_slow(struct slot *self, struct inode *dir)
+{
+	bool dead;
+
+	if (!hold_epoch(self, dir))
+		return -ENOENT;
+	shelf_assert(self->nest == 1);
+	epoch_exit(self);
+	lock_acquire(&dir->lock, &self->locker, LOCK_DIR);
+	epoch_enter(self);
+	dead = dir_dead(dir);
+	if (dead)
+		lock_release(&dir->lock, &self->locker, LOCK_DIR);
+	hold_end(self, dir); /* under the lock a directory that is not dead stays */
+	return dead ? -ENOENT : 1;
+}
+
+LOCK_NO_ANALYSIS int dir_lock_epoch(struct who *w, struct inode *dir)
+{
+	struct slot *self = w->self;
+
+	if (unlikely(!lock_try(&dir->lock, &self->locker, LOCK_DIR)))
+		return dir_lock_slow(self, dir);
+	if (likely(!dir_dead(dir)))
+		return 0;
+	lock_release(&dir->lock, &self->locker, LOCK_DIR);
+	return -ENOENT;
+}
