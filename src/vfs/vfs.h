@@ -117,7 +117,7 @@ struct inode {
 	atomic_ptr(struct flocks) flocks; /* record locks, OFD locks, flock: LOCK_FLOCKS */
 	atomic_u64 watches; /* inotify watches on this inode: special/ */
 	atomic_u32 write_denied; /* programs executing it (ETXTBSY) */
-	atomic_u32 pad;
+	atomic_u32 hints; /* [a] F_SET_RW_HINT, FS_IOC_SETFLAGS: api/fcntl_priv.h */
 	struct retired retired;
 };
 _Static_assert(sizeof(struct inode) <= 256, "an empty file costs an inode and a dentry: at most 512 bytes");

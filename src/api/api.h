@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api.h - what the public calls share: three ways to get at a file.
+ *
+ *	use	a descriptor: borrowed inside a read section; use_pin() turns the loan into a counted
+ *		reference and leaves the section, for what must wait
+ *	look	a path, for reading: one read section from the descriptor of the directory to the result;
+ *		no lock, no count, no shared store
+ *	hold	a path or a descriptor, for changing what it names: the inode is counted and the
+ *		section over; call_at() and call_end() likewise for calls that walk by themselves
+ *
+ * Data owned: none.  Every begin that returns 0 is followed by its end.  Progress: use and look are wait-free
+ * but for the walk's bounded restarts; the others block where the layer below does.
+ * A call that changes anything fails with -EROFS in a process that attached for reading.
+ */
+#ifndef SHELF_API_API_H
+#define SHELF_API_API_H
+
+#include <limits.h>
+
+#include "fd/fd.h"
+#include "ramfs/ramfs.h"
+#include "task/task.h"
+#include "vfs/file_ops.h"
+#include "vfs/vfs.h"
+
+#define RW_COUNT_MAX 0x7ffff000UL /* what one read or write moves at most */
+#define USER_TOP ((1UL << 47) - 4096) /* where addresses a caller can own end */
+#define USE_AGAIN (-4097) /* the file died between the look and the pin: start over */
+
+static inline bool file_has_inode(const struct file *f)
+{
+	return f->head.type >= FD_TYPE_REG && f->head.type <= FD_TYPE_NODE;
+}
+
+static inline struct file *file_of(struct fd_file *head)
+{
+	return container_of(head, struct file, head);
+}
+
+static inline bool buffer_ok(const void *buf, size_t n)
+{
+	uintptr_t end;
+
+	return !__builtin_add_overflow((uintptr_t)buf, n, &end) && end <= USER_TOP;
+}
+
+/* who_init() for calls that change something. */
+static inline int who_change(struct who *w, struct shelf_task *t)
+{
+	int err = who_init(w, t);
+
+	return likely(!err) && unlikely(w->self->seg->read_only) ? -EROFS : err;
+}
+
+/* ---- use: a descriptor ------------------------------------------------------------------- */
+
+struct use {
+	struct who w;
+	struct file *f;
+	bool pinned; /* counted, not in a section; else borrowed, in one */
+	bool pos_locked;
+};
+
+/* With `raw`, O_PATH descriptors too. */
+static inline int use_begin(struct use *u, struct shelf_task *t, int fd, bool raw)
+{
+	struct fd_file *head;
+	int err = who_init(&u->w, t);
+
+	if (unlikely(err))
+		return err;
+	epoch_enter(u->w.self); /* the loan may come without, and what the file names needs one */
+	err = fd_borrow(u->w.self, u->w.files, fd, &head);
+	if (unlikely(err))
+		goto out;
+	u->f = file_of(head);
+	u->pinned = u->pos_locked = false;
+	if (likely(raw || head->type != FD_TYPE_PATH))
+		return 0;
+	err = -EBADF;
+	fd_return(u->w.self, u->w.files, head);
+out:
+	epoch_exit(u->w.self);
+	return err;
+}
+
+static inline void use_end(struct use *u)
+{
+	if (unlikely(u->pinned)) {
+		fd_put(u->w.self, &u->f->head);
+		return;
+	}
+	fd_return(u->w.self, u->w.files, &u->f->head);
+	epoch_exit(u->w.self);
+}
+
+/* 0, or USE_AGAIN; the use stays begun either way. */
+int use_pin(struct use *u);
+/* begin and pin: for calls that wait anyway. */
+int use_begin_pinned(struct use *u, struct shelf_task *t, int fd, bool raw);
+/* use_begin_pinned() for a call that changes something. */
+int use_begin_change(struct use *u, struct shelf_task *t, int fd, bool raw);
+int use_pos_lock_slow(struct use *u);
+
+/* Nobody else can have this file: one thread, one table, one slot. */
+static inline bool use_alone(const struct use *u)
+{
+	return fd_table_is_sole(u->w.self, u->w.files) && ref_read(&u->f->head.count) == 1;
+}
+
+/* The file's offset is ours until use_pos_unlock().  May pin.  0 or USE_AGAIN. */
+static inline int use_pos_lock(struct use *u) LOCK_NO_ANALYSIS
+{
+	if (use_alone(u))
+		return 0;
+	u->pos_locked = lock_try(&u->f->pos_lock, &u->w.self->locker, LOCK_FILEPOS);
+	return likely(u->pos_locked) ? 0 : use_pos_lock_slow(u);
+}
+
+static inline void use_pos_unlock(struct use *u) LOCK_NO_ANALYSIS
+{
+	if (u->pos_locked)
+		lock_release(&u->f->pos_lock, &u->w.self->locker, LOCK_FILEPOS);
+	u->pos_locked = false;
+}
+
+/* ---- look: a path, for reading --------------------------------------------------------------- */
+
+struct look {
+	struct who w;
+	struct fd_file *at; /* borrowed; NULL: cwd or an absolute path */
+	struct walk walk;
+};
+
+/* In a section when it returns 0. */
+int look_begin(struct look *l, struct shelf_task *t, int dirfd, const char *path, unsigned walk_flags);
+/* The same with `who` made by the caller. */
+int look_begin_as(struct look *l, int dirfd, const char *path, unsigned walk_flags);
+void look_end(struct look *l);
+
+/* ---- hold: an inode to change ------------------------------------------------------------------ */
+
+struct hold {
+	struct who w;
+	struct inode *inode; /* counted */
+};
+
+int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path, unsigned walk_flags);
+/* Returns `result`, for the caller's last line. */
+int64_t hold_end(struct hold *h, int64_t result);
+
+/* ---- calls that walk by themselves (ramfs.h) ------------------------------------------------------ */
+
+struct place {
+	struct fd_file *at; /* counted; NULL: cwd or an absolute path */
+	struct inode *start; /* what ramfs_*() wants: its inode or NULL */
+};
+
+/* Changes, so -EROFS where that is due; enters the names of the biglock scheme. */
+int call_begin(struct who *w, struct shelf_task *t);
+/* 0, -EFAULT, -ENOENT (""), -EBADF, -ENOTDIR */
+int place_get(struct who *w, int dirfd, const char *path, struct place *out);
+void place_put(struct who *w, struct place *p);
+int call_end(struct who *w, int result);
+
+/* call_begin and one place. */
+struct call {
+	struct who w;
+	struct place place;
+};
+int call_at(struct call *c, struct shelf_task *t, int dirfd, const char *path);
+int call_at_end(struct call *c, int result);
+
+/* ---- moving data (io.c) -------------------------------------------------------------------------------- */
+
+struct io {
+	const struct iovec *iov;
+	int iovcnt;
+	size_t total;
+	int early, late; /* errors to report once the descriptor, or its mode, turned out to be good */
+	bool null; /* the first buffer is NULL: EFAULT if it would be touched */
+	bool moves; /* use and move the file's offset */
+	bool vector; /* total 0 ends the call before the offset is looked at */
+	uint64_t pos;
+	unsigned rwf; /* RWF_* */
+};
+
+void io_one(struct io *io, struct iovec *one, const void *buf, size_t count);
+void io_many(struct io *io, const struct iovec *iov, int iovcnt);
+ssize_t io_read(struct shelf_task *t, int fd, struct io *io);
+ssize_t io_write(struct shelf_task *t, int fd, struct io *io);
+
+/* open.c: a descriptor's limit */
+static inline uint64_t nofile_of(const struct who *w)
+{
+	return load_relaxed(&((struct shelf_task *)w->task)->nofile); /* a number */
+}
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * open.c - open and openat2.
+ *
+ * An open that may leave something behind (O_CREAT, O_TRUNC, O_TMPFILE) takes its number and its file
+ * object first, so that EMFILE, ENFILE and a full segment leave no trace.  Any other walks first: when it
+ * fails it has stored nothing that is shared.  Linux looks at the numbers before it looks at the path,
+ * so a full table still answers EMFILE: the highest number allowed being open is what says "full".
+ */
+#include <linux/openat2.h>
+#include <string.h>
+
+#include "api/api.h"
+
+#ifndef __O_TMPFILE
+#define __O_TMPFILE 020000000
+#endif
+#define O_LARGEFILE_ 0100000 /* glibc's is 0 on 64-bit systems; F_GETFL shows the kernel's */
+#define HOW_SIZE_FIRST 24 /* struct open_how as first published */
+#define O_CLOFORK_ ((uint64_t)(uint32_t)SHELF_O_CLOFORK)
+
+#define OPEN_KNOWN                                                                                 \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |      \
+	 O_DSYNC | O_ASYNC | O_DIRECT | O_LARGEFILE_ | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |      \
+	 O_CLOEXEC | O_PATH | __O_TMPFILE)
+#define OPEN_PATH_KNOWN (O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC)
+#define OPEN_NOT_KEPT (O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC) /* F_GETFL never shows them */
+#define OPEN_LEAVES (O_CREAT | O_TRUNC | __O_TMPFILE)
+
+#define RESOLVE_KNOWN                                                                              \
+	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH |         \
+	 RESOLVE_IN_ROOT | RESOLVE_CACHED)
+
+struct opening {
+	struct who w;
+	int dirfd;
+	const char *path;
+	uint32_t flags; /* of open(2), as checked */
+	uint32_t mode;
+	unsigned walk; /* WALK_OPENAT2 bits */
+	unsigned bits; /* of the descriptor */
+};
+
+/* ---- what is asked for ------------------------------------------------------------------------ */
+
+static int flags_check(uint64_t flags, uint64_t mode)
+{
+	if (flags & ~((uint64_t)OPEN_KNOWN | O_CLOFORK_))
+		return -EINVAL;
+	if (flags & (O_CREAT | __O_TMPFILE) ? mode & ~07777ULL : mode)
+		return -EINVAL;
+	if ((flags & (O_DIRECTORY | O_CREAT)) == (O_DIRECTORY | O_CREAT))
+		return -EINVAL;
+	if (flags & __O_TMPFILE && (!(flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_RDONLY))
+		return -EINVAL;
+	if (flags & O_PATH && flags & ~((uint64_t)OPEN_PATH_KNOWN | O_CLOFORK_))
+		return -EINVAL;
+	return 0;
+}
+
+static int resolve_check(uint64_t resolve, uint64_t flags)
+{
+	if (resolve & ~(uint64_t)RESOLVE_KNOWN)
+		return -EINVAL;
+	if ((resolve & RESOLVE_BENEATH) && (resolve & RESOLVE_IN_ROOT))
+		return -EINVAL;
+	return (resolve & RESOLVE_CACHED) && (flags & OPEN_LEAVES) ? -EAGAIN : 0;
+}
+
+static unsigned walk_of_resolve(uint64_t resolve)
+{
+	static const struct {
+		unsigned resolve, walk;
+	} map[] = {
+		{ RESOLVE_NO_XDEV, WALK_NO_XDEV },
+		{ RESOLVE_NO_MAGICLINKS, WALK_NO_MAGICLINKS },
+		{ RESOLVE_NO_SYMLINKS, WALK_NO_SYMLINKS },
+		{ RESOLVE_BENEATH, WALK_BENEATH },
+		{ RESOLVE_IN_ROOT, WALK_IN_ROOT },
+		{ RESOLVE_CACHED, WALK_CACHED },
+	};
+	unsigned walk = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(map); i++)
+		if (resolve & map[i].resolve)
+			walk |= map[i].walk;
+	return walk;
+}
+
+static int opening_init(struct opening *o, const struct open_how *how)
+{
+	int err = flags_check(how->flags, how->mode);
+
+	if (!err)
+		err = resolve_check(how->resolve, how->flags);
+	if (err)
+		return err;
+	o->flags = (uint32_t)(how->flags & ~O_CLOFORK_);
+	if (o->flags & (O_SYNC & ~O_DSYNC))
+		o->flags |= O_DSYNC;
+	if (o->flags & O_CREAT && o->flags & O_EXCL)
+		o->flags |= O_NOFOLLOW;
+	o->mode = (uint32_t)how->mode;
+	o->walk = walk_of_resolve(how->resolve);
+	o->bits = (how->flags & O_CLOEXEC ? FD_CLOEXEC_BIT : 0u) | (how->flags & O_CLOFORK_ ? FD_CLOFORK_BIT : 0u);
+	return 0;
+}
+
+/* ---- finding or making the file ------------------------------------------------------------------ */
+
+/* The inode, counted and in the ledger. */
+static int open_inode(struct opening *o, struct open_walk *found)
+{
+	struct place p;
+	int err;
+
+	scheme_names_enter(o->w.self);
+	err = place_get(&o->w, o->dirfd, o->path, &p);
+	if (err)
+		goto out;
+	if (o->flags & __O_TMPFILE) {
+		found->created = true;
+		err = ramfs_tmpfile(&o->w, p.start, o->path, o->mode, (int)o->flags, &found->inode);
+	} else {
+		err = ramfs_open(&o->w, p.start, o->path, (int)o->flags, o->mode, o->walk, found);
+	}
+	place_put(&o->w, &p);
+out:
+	scheme_names_exit(o->w.self);
+	return err;
+}
+
+static void inode_drop(struct slot *self, struct inode *inode)
+{
+	ledger_del(self, inode);
+	inode_put(self, inode);
+}
+
+/* Pipes, sockets and devices are names here, nothing to talk to. */
+static int type_of(const struct opening *o, struct inode *inode, uint32_t *type)
+{
+	mode_t m = inode_type(inode);
+
+	*type = o->flags & O_PATH ? FD_TYPE_PATH : m == S_IFDIR ? FD_TYPE_DIR : FD_TYPE_REG;
+	if (*type == FD_TYPE_REG && m != S_IFREG)
+		return -ENXIO;
+	return *type == FD_TYPE_DIR && o->flags & O_DIRECT ? -EINVAL : 0;
+}
+
+static uint32_t flags_kept(const struct opening *o)
+{
+	if (o->flags & O_PATH)
+		return o->flags & ~(uint32_t)OPEN_NOT_KEPT;
+	return (o->flags & ~(uint32_t)OPEN_NOT_KEPT) | O_LARGEFILE_;
+}
+
+/* From the inode to a file that may be published. */
+static int open_file(struct opening *o, struct open_walk *found, struct file **out)
+{
+	struct slot *self = o->w.self;
+	uint32_t type;
+	int err = type_of(o, found->inode, &type);
+
+	if (!err && o->flags & O_TRUNC && !found->created && type == FD_TYPE_REG)
+		err = ramfs_truncate(&o->w, found->inode, 0);
+	if (err) {
+		inode_drop(self, found->inode);
+		return err;
+	}
+	*out = file_new(self, found->inode, type, flags_kept(o), &err);
+	return *out ? 0 : err;
+}
+
+/* ---- the three orders ----------------------------------------------------------------------------- */
+
+/* In a read-only process: what fails fails in the same way; what would succeed cannot have a number. */
+static int open_read_only(struct opening *o)
+{
+	unsigned walk = o->flags & O_NOFOLLOW ? 0 : WALK_FOLLOW;
+	struct look l = { .w = o->w };
+	int err = look_begin_as(&l, o->dirfd, o->path, walk | o->walk | (o->flags & O_DIRECTORY ? WALK_DIRECTORY : 0));
+
+	if (err)
+		return err;
+	look_end(&l);
+	return -EROFS;
+}
+
+static bool table_full(const struct opening *o)
+{
+	uint64_t limit = min_of(nofile_of(&o->w), (uint64_t)FD_NUMBER_MAX);
+
+	return !limit || fd_get_bits(o->w.self, o->w.files, (int)(limit - 1)) >= 0;
+}
+
+/* Nothing to leave behind: the path first. */
+static int open_plain(struct opening *o)
+{
+	struct slot *self = o->w.self;
+	struct open_walk found;
+	struct file *f;
+	int fd, err = open_inode(o, &found);
+
+	if (unlikely(err))
+		return table_full(o) ? -EMFILE : err;
+	err = open_file(o, &found, &f);
+	if (unlikely(err))
+		return err;
+	fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
+	if (unlikely(fd < 0)) {
+		fd_put(self, &f->head);
+		return fd;
+	}
+	fd_publish(self, o->w.files, fd, &f->head, o->bits);
+	return fd;
+}
+
+/* The number first. */
+static int open_leaving(struct opening *o)
+{
+	struct slot *self = o->w.self;
+	int fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
+	struct open_walk found;
+	struct file *f;
+	int err;
+
+	if (unlikely(fd < 0))
+		return fd;
+	err = open_inode(o, &found);
+	if (!err)
+		err = open_file(o, &found, &f);
+	if (unlikely(err)) {
+		fd_cancel(self, o->w.files, fd);
+		return err;
+	}
+	fd_publish(self, o->w.files, fd, &f->head, o->bits);
+	return fd;
+}
+
+static int open_how(struct shelf_task *t, int dirfd, const char *path, const struct open_how *how)
+{
+	struct opening o = { .dirfd = dirfd, .path = path };
+	int err = who_init(&o.w, t);
+
+	if (!err)
+		err = opening_init(&o, how);
+	if (err)
+		return err;
+	if (!path)
+		return -EFAULT;
+	if (!*path)
+		return -ENOENT;
+	if (unlikely(o.w.self->seg->read_only))
+		return open_read_only(&o);
+	return o.flags & OPEN_LEAVES ? open_leaving(&o) : open_plain(&o);
+}
+
+/* ---- the calls --------------------------------------------------------------------------------------- */
+
+/* open(2) ignores what it does not know, and a mode that nothing needs. */
+int shelf_openat(struct shelf_task *t, int dirfd, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = { .flags = (uint32_t)flags & (OPEN_KNOWN | (uint32_t)O_CLOFORK_) };
+
+	if (how.flags & O_PATH)
+		how.flags &= OPEN_PATH_KNOWN | O_CLOFORK_;
+	if (how.flags & (O_CREAT | __O_TMPFILE))
+		how.mode = mode & 07777;
+	return open_how(t, dirfd, path, &how);
+}
+
+int shelf_open(struct shelf_task *t, const char *path, int flags, mode_t mode)
+{
+	return shelf_openat(t, AT_FDCWD, path, flags, mode);
+}
+
+int shelf_creat(struct shelf_task *t, const char *path, mode_t mode)
+{
+	return shelf_openat(t, AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+/* What a newer program's longer struct has and we do not know must be zero. */
+static int how_copy(struct open_how *out, const void *how, size_t size)
+{
+	const unsigned char *bytes = how;
+
+	if (size < HOW_SIZE_FIRST)
+		return -EINVAL;
+	if (size > PAGE_BYTES)
+		return -E2BIG;
+	if (!how)
+		return -EFAULT;
+	for (size_t i = sizeof(*out); i < size; i++)
+		if (bytes[i])
+			return -E2BIG;
+	memcpy(out, how, sizeof(*out));
+	return 0;
+}
+
+int shelf_openat2(struct shelf_task *t, int dirfd, const char *path, const struct open_how *how, size_t size)
+{
+	struct open_how mine;
+	int err = how_copy(&mine, how, size);
+
+	return err ? err : open_how(t, dirfd, path, &mine);
+}

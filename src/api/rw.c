@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* rw.c - read, write and their kin. */
+#include "api/api.h"
+
+ssize_t shelf_read(struct shelf_task *t, int fd, void *buf, size_t count)
+{
+	struct iovec one;
+	struct io io = { .moves = true };
+
+	io_one(&io, &one, buf, count);
+	return io_read(t, fd, &io);
+}
+
+ssize_t shelf_write(struct shelf_task *t, int fd, const void *buf, size_t count)
+{
+	struct iovec one;
+	struct io io = { .moves = true };
+
+	io_one(&io, &one, buf, count);
+	return io_write(t, fd, &io);
+}
+
+ssize_t shelf_pread(struct shelf_task *t, int fd, void *buf, size_t count, off_t offset)
+{
+	struct iovec one;
+	struct io io = { .pos = (uint64_t)offset };
+
+	if (offset < 0)
+		return -EINVAL;
+	io_one(&io, &one, buf, count);
+	return io_read(t, fd, &io);
+}
+
+ssize_t shelf_pwrite(struct shelf_task *t, int fd, const void *buf, size_t count, off_t offset)
+{
+	struct iovec one;
+	struct io io = { .pos = (uint64_t)offset };
+
+	if (offset < 0)
+		return -EINVAL;
+	io_one(&io, &one, buf, count);
+	return io_write(t, fd, &io);
+}
+
+ssize_t shelf_readv(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt)
+{
+	return shelf_preadv2(t, fd, iov, iovcnt, -1, 0);
+}
+
+ssize_t shelf_writev(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt)
+{
+	return shelf_pwritev2(t, fd, iov, iovcnt, -1, 0);
+}
+
+ssize_t shelf_preadv(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt, off_t offset)
+{
+	return offset < 0 ? -EINVAL : shelf_preadv2(t, fd, iov, iovcnt, offset, 0);
+}
+
+ssize_t shelf_pwritev(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt, off_t offset)
+{
+	return offset < 0 ? -EINVAL : shelf_pwritev2(t, fd, iov, iovcnt, offset, 0);
+}
+
+ssize_t shelf_preadv2(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags)
+{
+	struct io io = { .moves = offset == -1, .pos = (uint64_t)offset, .rwf = (unsigned)flags };
+
+	if (offset < -1)
+		return -EINVAL;
+	io_many(&io, iov, iovcnt);
+	return io_read(t, fd, &io);
+}
+
+ssize_t shelf_pwritev2(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags)
+{
+	struct io io = { .moves = offset == -1, .pos = (uint64_t)offset, .rwf = (unsigned)flags };
+
+	if (offset < -1)
+		return -EINVAL;
+	io_many(&io, iov, iovcnt);
+	return io_write(t, fd, &io);
+}

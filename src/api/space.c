@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* space.c - the size of a file: truncate, fallocate. */
+#include <linux/falloc.h>
+
+#include "api/api.h"
+
+static int truncate_inode(struct who *w, struct inode *inode, off_t length)
+{
+	int err;
+
+	if (inode_type(inode) != S_IFREG)
+		return inode_type(inode) == S_IFDIR ? -EISDIR : -EINVAL;
+	epoch_enter(w->self);
+	err = inode_permission_epoch(w, inode, MAY_WRITE);
+	epoch_exit(w->self);
+	return err ? err : ramfs_truncate(w, inode, (uint64_t)length);
+}
+
+int shelf_truncate(struct shelf_task *t, const char *path, off_t length)
+{
+	struct hold h;
+	int err;
+
+	if (length < 0)
+		return -EINVAL;
+	err = hold_begin(&h, t, AT_FDCWD, path, WALK_FOLLOW);
+	return err ? err : (int)hold_end(&h, truncate_inode(&h.w, h.inode, length));
+}
+
+int shelf_ftruncate(struct shelf_task *t, int fd, off_t length)
+{
+	struct use u;
+	int err;
+
+	if (length < 0)
+		return -EINVAL;
+	err = use_begin_change(&u, t, fd, false);
+	if (err)
+		return err;
+	if (u.f->head.type != FD_TYPE_REG || !file_writable(u.f))
+		err = -EINVAL;
+	else
+		err = ramfs_truncate(&u.w, u.f->inode, (uint64_t)length);
+	use_end(&u);
+	return err;
+}
+
+/* The order in which Linux complains. */
+static int fallocate_check(struct file *f, int mode, off_t offset, off_t length)
+{
+	if (offset < 0 || length <= 0)
+		return -EINVAL;
+	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))
+		return -EOPNOTSUPP;
+	if ((mode & FALLOC_FL_PUNCH_HOLE) && !(mode & FALLOC_FL_KEEP_SIZE))
+		return -EOPNOTSUPP;
+	if (!file_writable(f))
+		return -EBADF;
+	if (f->head.type != FD_TYPE_REG)
+		return file_has_inode(f) ? -ENODEV : -ESPIPE;
+	return length > INT64_MAX - offset ? -EFBIG : 0;
+}
+
+int shelf_fallocate(struct shelf_task *t, int fd, int mode, off_t offset, off_t length)
+{
+	struct use u;
+	int err = use_begin_change(&u, t, fd, false);
+
+	if (err)
+		return err;
+	err = fallocate_check(u.f, mode, offset, length);
+	if (!err)
+		err = ramfs_fallocate(&u.w, u.f->inode, mode, (uint64_t)offset, (uint64_t)length);
+	use_end(&u);
+	return err;
+}
