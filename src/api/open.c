@@ -154,21 +154,16 @@ static uint32_t flags_kept(const struct opening *o)
 	return (o->flags & ~(uint32_t)OPEN_NOT_KEPT) | O_LARGEFILE_;
 }
 
-/* From the inode to a file that may be published. */
-static int open_file(struct opening *o, struct open_walk *found, struct file **out)
+/* What is left to do once the inode is there; on failure it is dropped. */
+static int open_finish(struct opening *o, struct open_walk *found, uint32_t *type)
 {
-	struct slot *self = o->w.self;
-	uint32_t type;
-	int err = type_of(o, found->inode, &type);
+	int err = type_of(o, found->inode, type);
 
-	if (!err && o->flags & O_TRUNC && !found->created && type == FD_TYPE_REG)
+	if (!err && o->flags & O_TRUNC && !found->created && *type == FD_TYPE_REG)
 		err = ramfs_truncate(&o->w, found->inode, 0);
-	if (err) {
-		inode_drop(self, found->inode);
-		return err;
-	}
-	*out = file_new(self, found->inode, type, flags_kept(o), &err);
-	return *out ? 0 : err;
+	if (err)
+		inode_drop(o->w.self, found->inode);
+	return err;
 }
 
 /* ---- the three orders ----------------------------------------------------------------------------- */
@@ -199,42 +194,55 @@ static int open_plain(struct opening *o)
 	struct slot *self = o->w.self;
 	struct open_walk found;
 	struct file *f;
+	uint32_t type;
 	int fd, err = open_inode(o, &found);
 
+	if (!err)
+		err = open_finish(o, &found, &type);
 	if (unlikely(err))
 		return table_full(o) ? -EMFILE : err;
-	err = open_file(o, &found, &f);
-	if (unlikely(err))
-		return err;
 	fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
 	if (unlikely(fd < 0)) {
-		fd_put(self, &f->head);
+		inode_drop(self, found.inode);
 		return fd;
 	}
-	fd_publish(self, o->w.files, fd, &f->head, o->bits);
-	return fd;
-}
-
-/* The number first. */
-static int open_leaving(struct opening *o)
-{
-	struct slot *self = o->w.self;
-	int fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
-	struct open_walk found;
-	struct file *f;
-	int err;
-
-	if (unlikely(fd < 0))
-		return fd;
-	err = open_inode(o, &found);
-	if (!err)
-		err = open_file(o, &found, &f);
-	if (unlikely(err)) {
+	f = file_new(self, found.inode, type, flags_kept(o), &err);
+	if (unlikely(!f)) {
+		inode_drop(self, found.inode);
 		fd_cancel(self, o->w.files, fd);
 		return err;
 	}
 	fd_publish(self, o->w.files, fd, &f->head, o->bits);
 	return fd;
+}
+
+/* The number and the object first. */
+static int open_leaving(struct opening *o)
+{
+	struct slot *self = o->w.self;
+	int err, fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
+	struct open_walk found;
+	struct file *f;
+	uint32_t type;
+
+	if (unlikely(fd < 0))
+		return fd;
+	f = file_new_empty(self, flags_kept(o), &err);
+	if (unlikely(!f))
+		goto out_number;
+	err = open_inode(o, &found);
+	if (!err)
+		err = open_finish(o, &found, &type);
+	if (unlikely(err))
+		goto out_file;
+	file_fill(self, f, found.inode, type);
+	fd_publish(self, o->w.files, fd, &f->head, o->bits);
+	return fd;
+out_file:
+	fd_put(self, &f->head);
+out_number:
+	fd_cancel(self, o->w.files, fd);
+	return err;
 }
 
 static int open_how(struct shelf_task *t, int dirfd, const char *path, const struct open_how *how)

@@ -15,11 +15,11 @@
 
 _Static_assert(sizeof(struct file) <= 128, "CACHE_128");
 
-struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err)
+struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 {
 	struct file *f = cache_alloc(self, CACHE_128);
 
-	*err = f ? fd_file_init(self, &f->head, type) : -ENOMEM;
+	*err = f ? fd_file_init(self, &f->head, FD_TYPE_NONE) : -ENOMEM;
 	if (*err) {
 		if (f)
 			cache_free(self, CACHE_128, f);
@@ -27,13 +27,28 @@ struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uin
 	}
 	/* Relaxed: published by fd_publish. */
 	store_relaxed(&f->flags, flags);
-	f->inode = inode;
+	f->inode = NULL;
 	store_relaxed(&f->pos, 0);
 	store_relaxed(&f->pos_lock.word, 0);
 	store_relaxed(&f->has_flocks, 0);
 	f->opened_by = (uint64_t)self->locker.id;
 	f->private_[0] = f->private_[1] = 0;
+	return f;
+}
+
+void file_fill(struct slot *self, struct file *f, struct inode *inode, uint32_t type)
+{
+	f->inode = inode;
+	f->head.type = type;
 	ledger_del(self, inode);
+}
+
+struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err)
+{
+	struct file *f = file_new_empty(self, flags, err);
+
+	if (f)
+		file_fill(self, f, inode, type);
 	return f;
 }
 
@@ -84,6 +99,12 @@ static void file_release(struct slot *self, struct fd_file *head)
 	inode_put(self, inode);
 }
 
+/* An open that failed after file_new_empty(). */
+static void file_release_empty(struct slot *self, struct fd_file *head)
+{
+	epoch_retire(self, &head->retired, RETIRE_FILE, 0);
+}
+
 static void file_free(struct slot *self, struct retired *r)
 {
 	cache_free(self, CACHE_128, container_of(container_of(r, struct fd_file, retired), struct file, head));
@@ -92,6 +113,7 @@ static void file_free(struct slot *self, struct retired *r)
 void file_attach(void)
 {
 	retire_register(RETIRE_FILE, file_free);
+	fd_register_type(FD_TYPE_NONE, file_release_empty);
 	fd_register_type(FD_TYPE_REG, file_release);
 	fd_register_type(FD_TYPE_DIR, file_release);
 	fd_register_type(FD_TYPE_PATH, file_release);

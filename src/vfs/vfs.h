@@ -300,16 +300,22 @@ struct file {
 };
 static inline bool file_readable(struct file *f)
 {
-	return (load_relaxed(&f->flags) & (O_ACCMODE | O_PATH)) != O_WRONLY && !(load_relaxed(&f->flags) & O_PATH);
+	uint32_t fl = load_relaxed(&f->flags);
+
+	/* Access mode 3 is Linux's "neither": good for ioctl only. */
+	return !(fl & O_PATH) && ((fl & O_ACCMODE) == O_RDONLY || (fl & O_ACCMODE) == O_RDWR);
 }
 static inline bool file_writable(struct file *f)
 {
 	uint32_t fl = load_relaxed(&f->flags);
 
-	return !(fl & O_PATH) && (fl & O_ACCMODE) != O_RDONLY;
+	return !(fl & O_PATH) && ((fl & O_ACCMODE) == O_WRONLY || (fl & O_ACCMODE) == O_RDWR);
 }
 /* Takes over the caller's reference on inode. NULL with *err. */
 struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err);
+/* In two steps, for an open that must not fail once it has created something: type FD_TYPE_NONE in between. */
+struct file *file_new_empty(struct slot *self, uint32_t flags, int *err);
+void file_fill(struct slot *self, struct file *f, struct inode *inode, uint32_t type);
 
 /* ---- file locks (flock.c) --------------------------------------------------------------------------------- */
 
