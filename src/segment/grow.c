@@ -24,13 +24,13 @@ void page_register_hooks(const struct page_hooks *hooks)
 
 uint64_t grow_stamp(struct segment *seg)
 {
-	return page_hooks.now ? page_hooks.now(seg) : 0;
+	return page_hooks.now && seg->hdr->epoch ? page_hooks.now(seg) : 0;
 }
 
 /* May memory with this stamp be punched out? */
 bool grow_stamp_is_safe(struct segment *seg, uint64_t stamp)
 {
-	return !page_hooks.safe || stamp < page_hooks.safe(seg);
+	return !page_hooks.safe || !seg->hdr->epoch || stamp < page_hooks.safe(seg);
 }
 
 uint64_t grow_reclaim(struct slot *self)

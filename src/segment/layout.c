@@ -15,7 +15,6 @@
 /* A build whose bits differ does other things to the same bytes. */
 enum layout_build_bit {
 	BUILD_TSAN = 1u << 0, /* can only map certain ranges */
-	BUILD_SCHEME_SHIFT = 8, /* bits 8..15: the lookup scheme, where the build tells it */
 };
 
 #if defined(__SANITIZE_THREAD__)
