@@ -23,10 +23,18 @@ static void task_free(struct slot *self, struct retired *r)
 	}
 }
 
+/* A lock names a process that is dead: its task, and with it what it had open, goes. */
+static void reap_process(struct slot *self, uint32_t pid, uint64_t start_time)
+{
+	(void)pid, (void)start_time;
+	task_sweep(self);
+}
+
 int task_layer_attach(struct segment *seg)
 {
 	(void)seg;
 	retire_register(RETIRE_TASK, task_free);
+	flock_register_reap(reap_process);
 	return 0;
 }
 
