@@ -66,8 +66,8 @@ struct dentry *dentry_find_epoch(struct inode *dir, uint32_t hash, const char *n
 	which = t->which;
 	/* Pairs with chain_insert: the entry's constant fields. */
 	for (d = load_acquire(&t->bucket[table_place(t, hash)]); d; d = load_acquire(&d->next[which]))
-		if (d->hash == hash && d->len == len && name_equal(d->name, name, len))
-			return load_acquire(&d->inode) ? d : NULL; /* a newer one of this name would stand before it */
+		if (d->hash == hash && d->len == len && load_acquire(&d->inode) && name_equal(d->name, name, len))
+			return d; /* one without inode has ended, or is to come: another of its name may follow */
 	return NULL;
 }
 

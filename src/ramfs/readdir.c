@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * readdir.c - listing a directory, without locks.
+ *
+ * Order: by cookie, which an entry keeps as long as it lives.  A position is one more than the last
+ * cookie seen, so each entry that is there all the time comes exactly once, whatever else happens.
+ * An entry that is renamed inside the directory may be seen under both names, never under neither.
+ * Shared writes: none.  Progress: wait-free.
+ */
+#include <stddef.h>
+
+#include "base/copy.h"
+#include "ramfs/names_priv.h"
+
+struct record { /* struct linux_dirent64 */
+	uint64_t ino;
+	int64_t next;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+#define RECORD_NAME offsetof(struct record, name)
+_Static_assert(RECORD_NAME == 19, "the kernel's layout");
+
+struct listing {
+	char *at;
+	size_t left;
+};
+
+/* False: no room. */
+static bool listing_add(struct listing *l, const struct inode *inode, uint64_t next, const char *name, size_t len)
+{
+	size_t bytes = ALIGN_UP(RECORD_NAME + len + 1, (size_t)8);
+	struct record *r = (struct record *)(void *)l->at;
+
+	if (bytes > l->left)
+		return false;
+	raw_store64(&r->ino, inode->ino); /* the caller's buffer, of any alignment */
+	raw_store64(&r->next, next);
+	raw_store16(&r->bytes, (uint16_t)bytes);
+	raw_store8(&r->type, (uint8_t)(inode_type(inode) >> 12)); /* IFTODT */
+	copy_bytes(r->name, name, len);
+	zero_bytes(r->name + len, bytes - RECORD_NAME - len);
+	l->at += bytes;
+	l->left -= bytes;
+	return true;
+}
+
+static bool listing_dots(struct listing *l, struct inode *dir, uint64_t *pos)
+{
+	if (*pos == 0) {
+		if (!listing_add(l, dir, 1, ".", 1))
+			return false;
+		*pos = 1;
+	}
+	if (*pos == 1) {
+		if (!listing_add(l, load_acquire(&dir->dir.parent), 2, "..", 2)) /* pairs with parent_set */
+			return false;
+		*pos = 2;
+	}
+	return true;
+}
+
+static bool listing_entries(struct listing *l, struct inode *dir, uint64_t *pos)
+{
+	uint64_t place = *pos < DIR_FIRST_COOKIE ? 0 : *pos - DIR_FIRST_COOKIE;
+	uint64_t found;
+
+	/* Pairs with dentry_reserve_locked: the entry's constant fields. */
+	while ((found = radix_next_epoch(&dir->dir.index, &place, UINT64_MAX - DIR_FIRST_COOKIE))) {
+		struct dentry *d = (struct dentry *)(uintptr_t)found;
+		struct inode *inode = load_acquire(&d->inode); /* pairs with its publication */
+		uint64_t next = ++place + DIR_FIRST_COOKIE;
+
+		if (!inode)
+			continue;
+		if (!listing_add(l, inode, next, d->name, d->len))
+			return false;
+		*pos = next;
+	}
+	return true;
+}
+
+ssize_t ramfs_getdents_epoch(struct who *w, struct inode *dir, uint64_t *pos, void *buf, size_t size)
+{
+	struct listing l = {.at = buf, .left = size};
+	bool all;
+
+	(void)w;
+	if (inode_type(dir) != S_IFDIR)
+		return -ENOTDIR;
+	if (load_relaxed(&dir->flags) & INODE_DEAD) /* final; relaxed: before or after */
+		return -ENOENT;
+	if (*pos > INT64_MAX)
+		return -EINVAL;
+	all = listing_dots(&l, dir, pos) && listing_entries(&l, dir, pos);
+	if (!all && l.left == size)
+		return -EINVAL; /* not even one fits */
+	return (ssize_t)(size - l.left);
+}
