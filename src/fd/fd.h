@@ -33,15 +33,23 @@ int64_t fd_files_open(struct segment *seg);
 void fd_set_segment_limit(struct segment *seg, uint64_t limit); /* past it: ENFILE */
 
 int fd_table_create(struct slot *self, struct fd_table **out);
-void fd_table_share(
-	struct slot *self,
-	struct fd_table *tab); /* one more task uses it: no single-user borrow from now on */
-/* fork: a new table with the same files, those with CLOFORK left out. */
+/*
+ * `home` is where the table's address is kept in the segment (a task's field), and changes together with
+ * it: whoever recovers from a death in between finds both as before or both as after.
+ */
+typedef atomic_ptr(struct fd_table) fd_table_home;
+/* One more task uses it: no single-user borrow from now on. */
+void fd_table_share(struct slot *self, struct fd_table *tab);
+void fd_table_share_to(struct slot *self, struct fd_table *tab, fd_table_home *home);
+/* fork: a new table with the same files, those with CLOFORK left out.  -ENOMEM. */
 int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out);
+int fd_table_copy_to(struct slot *self, struct fd_table *src, fd_table_home *home);
 /* A reference handed over by the table; `fd` is the number it stood at. */
 typedef void fd_drop_fn(struct slot *self, void *ctx, int fd, struct fd_file *file);
 /* One task less; the last one out hands every file to drop and frees the table. */
 void fd_table_leave(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
+/* The table at `home`, if any. */
+void fd_table_leave_at(struct slot *self, fd_table_home *home, fd_drop_fn *drop, void *ctx);
 /* exec: everything marked CLOEXEC. */
 void fd_table_exec(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
 /*
@@ -54,11 +62,12 @@ void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users)
 /* Initialise the head; count 1, owned by the caller.  -ENFILE past the segment's limit. */
 int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type);
 
-int fd_reserve(struct slot *self, struct fd_table *tab, int min,
-	       uint64_t limit); /* the number; EMFILE, EINVAL */
-void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file,
-		unsigned bits); /* takes the reference */
-void fd_cancel(struct slot *self, struct fd_table *tab, int fd); /* undo fd_reserve */
+/* The number, which is the caller's alone from now on.  EMFILE, EINVAL, ENOMEM. */
+int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit);
+/* Takes the caller's reference. */
+void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits);
+/* Undo fd_reserve. */
+void fd_cancel(struct slot *self, struct fd_table *tab, int fd);
 
 int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t limit, unsigned bits);
 /* *replaced (NULL if none) is handed to the caller.  EBADF, EBUSY (newfd reserved). */

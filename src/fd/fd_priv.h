@@ -19,11 +19,15 @@ enum fd_intent_arg {
 	FD_ARG_TABLE,
 	FD_ARG_NUMBER,
 	FD_ARG_FILE, /* a reference that has no other home while the record stands */
-	FD_ARG_OLD, /* DUP2: the word that was replaced */
+	FD_ARG_OLD, /* DUP2: the word replaced; SHARE, LEAVE: the number of users before */
 	FD_ARG_MADE, /* and three more: memory not linked to the table yet */
 	FD_ARG_MADE_END = FD_ARG_MADE + 4,
-	FD_INTENT_ARGS = FD_ARG_MADE_END
+	FD_ARG_HOME = FD_ARG_MADE_END, /* where the table's address is kept; 0: nowhere */
+	FD_INTENT_ARGS
 };
+
+/* INTENT_FD_COPY with the table as its own source is share; INTENT_FD_CLOSE of this number is leave. */
+#define FD_NO_NUMBER (-1)
 
 /* INTENT_FD_*: how far it went. */
 enum fd_intent_step {

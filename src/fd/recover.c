@@ -200,20 +200,60 @@ static void recover_dup2(struct slot *self, struct intent *dead)
 	recover_one(self, dead, settle_dup2);
 }
 
-/* Number -1: a table whose last task was leaving it. */
-static void recover_close(struct slot *self, struct intent *dead)
+static void home_set(fd_table_home *home, struct fd_table *tab)
+{
+	if (home)
+		store_release(home, tab); /* pairs with the load in fd_table_leave_at */
+}
+
+static fd_table_home *arg_home(struct intent *dead)
+{
+	return (fd_table_home *)(uintptr_t)load_acquire(
+		&dead->arg[FD_ARG_HOME]); /* pairs with intent_set */
+}
+
+static uint32_t arg_users(struct intent *dead)
+{
+	return (uint32_t)load_acquire(&dead->arg[FD_ARG_OLD]); /* pairs with intent_set */
+}
+
+/* Leaving: done if the number of users went down, for it changes under the lock only. */
+static void settle_leave(struct slot *self, struct intent *dead)
 {
 	struct fd_table *tab = arg_table(dead, FD_ARG_TABLE);
+	uint32_t before = arg_users(dead);
 
-	if (arg_number(dead) >= 0) {
+	epoch_enter(self); /* the table may be retired, and still be locked for the dead */
+	adopt(self, dead, tab);
+	if (before && load_relaxed(&tab->refs) == before - 1) { /* under the lock */
+		home_set(arg_home(dead), NULL);
+		if (before == 1 && step_of(dead) == FD_STEP_BEGUN) {
+			store_release(&dead->step, FD_STEP_HANDED); /* once */
+			epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+		}
+	}
+	fd_table_unlock(self, tab);
+	epoch_exit(self);
+}
+
+static void recover_close(struct slot *self, struct intent *dead)
+{
+	if (arg_number(dead) == FD_NO_NUMBER)
+		settle_leave(self, dead);
+	else
 		recover_one(self, dead, settle_close);
-		return;
-	}
-	if (step_of(dead) == FD_STEP_BEGUN &&
-	    load_acquire(&tab->refs) == 0) { /* pairs with fd_table_leave */
-		store_release(&dead->step, FD_STEP_HANDED); /* once */
-		epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
-	}
+}
+
+/* Sharing without a home: nobody would leave for the new user.  With one: undone unless it got there. */
+static void undo_share(struct slot *self, struct intent *dead, struct fd_table *tab)
+{
+	fd_table_home *home = arg_home(dead);
+	uint32_t before = arg_users(dead);
+
+	adopt(self, dead, tab);
+	if (before && (!home || load_acquire(home) != tab)) /* pairs with home_store */
+		store_relaxed(&tab->refs, before); /* under the lock */
+	fd_table_unlock(self, tab);
 }
 
 static void put_copy(struct slot *self, void *ctx, int fd, struct fd_file *file)
@@ -222,19 +262,32 @@ static void put_copy(struct slot *self, void *ctx, int fd, struct fd_file *file)
 	fd_put(self, file);
 }
 
-/* Nobody has seen the copy yet: it goes, with the references it has. */
+/* Unless it got home nobody has seen the copy: it goes, with the references it has. */
+static void undo_copy(struct slot *self, struct intent *dead, struct fd_table *src,
+		      struct fd_table *dst)
+{
+	fd_table_home *home = arg_home(dead);
+
+	adopt(self, dead, src);
+	fd_table_unlock(self, src);
+	if (home && load_acquire(home) == dst) /* pairs with home_store */
+		return;
+	if (arg_number(dead) != FD_NO_NUMBER) {
+		free_unlinked(self, dead, dst);
+		fix_bits(dst, arg_number(dead));
+	}
+	fd_table_leave(self, dst, put_copy, NULL);
+}
+
 static void recover_copy(struct slot *self, struct intent *dead)
 {
 	struct fd_table *dst = arg_table(dead, FD_ARG_TABLE);
 	struct fd_table *src = arg_table(dead, FD_ARG_FILE);
 
-	adopt(self, dead, src);
-	fd_table_unlock(self, src);
-	if (arg_number(dead) >= 0) {
-		free_unlinked(self, dead, dst);
-		fix_bits(dst, arg_number(dead));
-	}
-	fd_table_leave(self, dst, put_copy, NULL);
+	if (src == dst)
+		undo_share(self, dead, dst);
+	else
+		undo_copy(self, dead, src, dst);
 }
 
 /* What the dead thread had in its hands.  One that ends in order may have handed it on: only forget it. */

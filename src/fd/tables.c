@@ -26,11 +26,41 @@ int fd_table_create(struct slot *self, struct fd_table **out)
 	return *out ? 0 : -ENOMEM;
 }
 
+static void home_store(fd_table_home *home, struct fd_table *tab)
+{
+	if (home)
+		tracked_store(home, tab); /* release: the table, to whoever looks at tasks */
+}
+
+/* Under the lock of the table whose number of users the record is to tell. */
+static bool table_intent(struct slot *self, uint32_t op, struct fd_table *tab, struct fd_table *src,
+			 fd_table_home *home)
+{
+	bool begun = fd_intent_begin(self, op, tab, FD_NO_NUMBER, (struct fd_file *)src);
+
+	if (begun) {
+		intent_set(self, FD_ARG_HOME, (uint64_t)(uintptr_t)home);
+		intent_set(self, FD_ARG_OLD, load_relaxed(&tab->refs)); /* under the lock */
+	}
+	return begun;
+}
+
+void fd_table_share_to(struct slot *self, struct fd_table *tab, fd_table_home *home)
+{
+	bool begun;
+
+	store_release(&tab->sole, 0u); /* before the second task exists; see fd_table_is_sole */
+	fd_table_lock(self, tab);
+	begun = table_intent(self, INTENT_FD_COPY, tab, tab, home);
+	tracked_store(&tab->refs, load_relaxed(&tab->refs) + 1); /* under the lock */
+	home_store(home, tab);
+	fd_intent_end(self, begun);
+	fd_table_unlock(self, tab);
+}
+
 void fd_table_share(struct slot *self, struct fd_table *tab)
 {
-	(void)self;
-	store_release(&tab->sole, 0u); /* before the second task exists; see fd_table_is_sole */
-	add_acq_rel(&tab->refs, 1u);
+	fd_table_share_to(self, tab, NULL);
 }
 
 void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users)
@@ -77,30 +107,43 @@ static int copy_all_locked(struct slot *self, struct fd_table *src, struct fd_ta
 	return err;
 }
 
-static void drop_put(struct slot *self, void *ctx, int fd, struct fd_file *file)
+static void put_dropped(struct slot *self, void *ctx, int fd, struct fd_file *file)
 {
 	(void)ctx, (void)fd;
 	fd_put(self, file);
 }
 
-int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out)
+static int copy_to(struct slot *self, struct fd_table *src, struct fd_table *dst,
+		   fd_table_home *home)
 {
-	struct fd_table *dst = table_make(self);
 	bool begun;
 	int err;
 
-	*out = NULL;
-	if (!dst)
-		return -ENOMEM;
 	fd_table_lock(self, src);
-	begun = fd_intent_begin(self, INTENT_FD_COPY, dst, -1, (struct fd_file *)src);
+	begun = table_intent(self, INTENT_FD_COPY, dst, src, home);
 	err = copy_all_locked(self, src, dst);
+	if (!err)
+		home_store(home, dst);
 	fd_intent_end(self, begun);
 	fd_table_unlock(self, src);
 	if (err)
-		fd_table_leave(self, dst, drop_put, NULL);
-	else
-		*out = dst;
+		fd_table_leave(self, dst, put_dropped, NULL);
+	return err;
+}
+
+int fd_table_copy_to(struct slot *self, struct fd_table *src, fd_table_home *home)
+{
+	struct fd_table *dst = table_make(self);
+
+	return dst ? copy_to(self, src, dst, home) : -ENOMEM;
+}
+
+int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out)
+{
+	struct fd_table *dst = table_make(self);
+	int err = dst ? copy_to(self, src, dst, NULL) : -ENOMEM;
+
+	*out = err ? NULL : dst;
 	return err;
 }
 
@@ -138,31 +181,65 @@ static void drop_all(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, 
 			drop(self, ctx, fd, file);
 }
 
-/* One user less unless we are the last. */
-static bool leave_others(struct fd_table *tab)
+/*
+ * Takes the lock when there is a user to take away, its files gone if it is the last one.
+ * False: recovery has ended the table, and the lock is not held.
+ */
+LOCK_NO_ANALYSIS static bool leave_lock(struct slot *self, struct fd_table *tab, fd_drop_fn *drop,
+					void *ctx)
 {
-	uint32_t refs = load_acquire(&tab->refs); /* pairs with the CAS of the others that left */
+	for (;;) {
+		uint32_t refs;
 
-	while (refs > 1)
-		if (cas_acq_rel(&tab->refs, &refs, refs - 1))
+		fd_table_lock(self, tab);
+		refs = load_relaxed(&tab->refs); /* under the lock */
+		if (refs > 1 || (refs == 1 && fd_next_open(self, tab, 0) < 0))
 			return true;
-	return false;
+		fd_table_unlock(self, tab);
+		if (refs == 0)
+			return false;
+		drop_all(self, tab, drop, ctx);
+	}
 }
 
-/* Files first, while we still count as a user: who takes over a death in between leaves again. */
-void fd_table_leave(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx)
+/*
+ * Files first, while we still count as a user: who takes over a death in between leaves again.
+ * In a section, since the table is retired before its lock is released.
+ */
+LOCK_NO_ANALYSIS static void leave(struct slot *self, struct fd_table *tab, fd_table_home *home,
+				   fd_drop_fn *drop, void *ctx)
 {
+	uint32_t refs;
 	bool begun;
 
-	if (load_acquire(&tab->refs) > 1) /* pairs with leave_others */
+	if (load_acquire(&tab->refs) > 1) /* a guess; pairs with the others' stores below */
 		cancel_dead(self, tab);
-	if (leave_others(tab))
+	if (!leave_lock(self, tab, drop, ctx))
 		return;
-	drop_all(self, tab, drop, ctx);
-	begun = fd_intent_begin(self, INTENT_FD_CLOSE, tab, -1, NULL);
-	tracked_store(&tab->refs, 0u); /* what recovery looks at */
-	if (begun)
-		intent_step(self, FD_STEP_HANDED);
-	epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+	epoch_enter(self);
+	begun = table_intent(self, INTENT_FD_CLOSE, tab, NULL, home);
+	refs = load_relaxed(&tab->refs) - 1; /* under the lock */
+	tracked_store(&tab->refs, refs);
+	home_store(home, NULL);
+	if (refs == 0) {
+		if (begun)
+			intent_step(self, FD_STEP_HANDED);
+		epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+	}
 	fd_intent_end(self, begun);
+	fd_table_unlock(self, tab);
+	epoch_exit(self);
+}
+
+void fd_table_leave(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx)
+{
+	leave(self, tab, NULL, drop, ctx);
+}
+
+void fd_table_leave_at(struct slot *self, fd_table_home *home, fd_drop_fn *drop, void *ctx)
+{
+	struct fd_table *tab = load_acquire(home); /* pairs with home_store */
+
+	if (tab)
+		leave(self, tab, home, drop, ctx);
 }
