@@ -22,38 +22,31 @@
 /* What holes read as; the caller's buffer may fault, so this too is a copy. */
 static const char data_zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
 
-/* From `at` in a page: as many bytes as lie one behind the other in memory, at most n.  *src gets where. */
-static size_t span_epoch(struct inode *inode, uint64_t pos, size_t n, const char **src)
-{
-	uint64_t index = data_index(pos);
-	size_t in_page = pos & PAGE_MASK;
-	size_t len = PAGE_BYTES - in_page;
-	const char *page = data_page_epoch(inode, index);
-
-	if (!page) {
-		*src = data_zeros + in_page;
-		return min_of(n, len);
-	}
-	*src = page + in_page;
-	while (len < n && data_page_epoch(inode, ++index) == page + PAGE_BYTES) {
-		page += PAGE_BYTES;
-		len += PAGE_BYTES;
-	}
-	return min_of(n, len);
-}
-
+/* Page by page, neighbours in memory in one go; each page is looked up once. */
 static size_t read_spans(struct inode *inode, struct data_cursor *c, uint64_t pos, size_t n)
 {
-	size_t done = 0;
+	uint64_t index = data_index(pos);
+	size_t in_page = pos & PAGE_MASK, done = 0;
+	const char *page = n ? data_page_epoch(inode, index) : NULL;
 
 	while (done < n) {
-		const char *src;
-		size_t len = span_epoch(inode, pos + done, n - done, &src);
-		size_t got = cursor_put(c, src, len);
+		const char *src = (page ? page : data_zeros) + in_page, *next = NULL;
+		size_t len = PAGE_BYTES - in_page, got;
 
+		while (len < n - done) {
+			next = data_page_epoch(inode, ++index);
+			if (!page || next != page + PAGE_BYTES)
+				break;
+			page = next;
+			len += PAGE_BYTES;
+		}
+		len = min_of(len, n - done);
+		got = cursor_put(c, src, len);
 		done += got;
 		if (unlikely(got < len))
 			break;
+		page = next;
+		in_page = 0;
 	}
 	return done;
 }

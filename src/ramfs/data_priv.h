@@ -109,6 +109,13 @@ static inline void fresh_want(struct fresh *f, uint64_t index, unsigned order)
  */
 bool fresh_begin(struct slot *self, struct inode *inode, struct fresh *f, uint64_t first, uint64_t end,
 		 uint64_t size, uint64_t new_size);
+/* INTENT_EXTEND for bytes in place: should we die, seq is made even again.  intent_end() ends it. */
+static inline void data_repair_begin(struct slot *self, struct inode *inode)
+{
+	uint64_t arg = (uintptr_t)inode;
+
+	intent_begin(self, INTENT_EXTEND, 1, &arg);
+}
 /* Inside seq: the first `pages` pages of the run go into the file; how many did (then the segment is full). */
 uint64_t fresh_publish(struct slot *self, struct inode *inode, const struct fresh_run *r, uint64_t pages,
 		       uint64_t bits);

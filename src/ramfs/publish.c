@@ -56,12 +56,11 @@ bool fresh_begin(struct slot *self, struct inode *inode, struct fresh *f, uint64
 	uint64_t arg[INTENT_ARGS];
 	unsigned i;
 
-	arg[0] = (uintptr_t)inode;
-	if (likely(!f->count && size == new_size)) { /* bytes in place */
-		intent_begin(self, INTENT_EXTEND, 1, arg);
+	if (!f->count && size == new_size) {
+		data_repair_begin(self, inode);
 		return true;
 	}
-	arg[0] |= EXTEND_WHOLE | f->count;
+	arg[0] = (uintptr_t)inode | EXTEND_WHOLE | f->count;
 	arg[1] = size;
 	arg[2] = new_size;
 	arg[3] = first << EXTEND_COUNT_BITS | (end - first);

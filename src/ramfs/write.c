@@ -184,6 +184,32 @@ static ssize_t write_piece(struct data_write *d, size_t n)
 	return likely(p.n) ? (ssize_t)p.n : p.err;
 }
 
+/* ---- the common case: bytes of one page that is there ------------------------------------------- */
+
+/* Bytes, -EFAULT, or 0: not here. */
+static inline ssize_t write_in_place(struct data_write *d, size_t n)
+{
+	struct slot *self = d->w->self;
+	struct inode *inode = d->inode;
+	struct data_cursor c = d->src;
+	size_t in_page = d->pos & PAGE_MASK;
+	uint64_t entry;
+
+	if (in_page + n > PAGE_BYTES || d->pos + n > data_size(inode))
+		return 0;
+	entry = data_entry_epoch(inode, data_index(d->pos)); /* lock held */
+	if (!entry || entry & DATA_UNWRITTEN)
+		return 0;
+	data_repair_begin(self, inode);
+	seq_write_begin(&inode->seq);
+	n = cursor_take(&c, data_page(entry) + in_page, n);
+	if (likely(n))
+		data_changed_locked(d->w, inode, d->now);
+	seq_write_end(&inode->seq);
+	intent_end(self);
+	return likely(n) ? (ssize_t)n : -EFAULT;
+}
+
 /* ---- a run of new pages ---------------------------------------------------------------------------- */
 
 /* The order of a run that the next `left` bytes would fill; 0: not here. */
@@ -248,7 +274,9 @@ ssize_t data_write_locked(struct data_write *d, size_t total)
 	if (d->pos > size)
 		data_zero_tail(d->inode, size, d->pos);
 	while (done < total) {
-		n = write_run(d, total - done);
+		n = write_in_place(d, total - done);
+		if (!n)
+			n = write_run(d, total - done);
 		if (!n)
 			n = write_piece(d, piece_bytes(d->pos, total - done));
 		if (n < 0)
