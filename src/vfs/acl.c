@@ -68,6 +68,8 @@ static int acl_parse(struct xattr *x)
 		switch (e->tag) {
 		case ACL_USER:
 		case ACL_GROUP:
+			if (e->id == ACL_NO_ID)
+				return -EINVAL;
 			break;
 		case ACL_USER_OBJ:
 		case ACL_GROUP_OBJ:
@@ -112,7 +114,7 @@ static int acl_valid(const struct xattr *x)
 		const struct acl_entry *e = &acl->entry[i];
 		bool named = e->tag == ACL_USER || e->tag == ACL_GROUP;
 
-		if ((e->perm & ~07u) || !acl_order_ok(last, e->tag) || (named && e->id == ACL_NO_ID))
+		if ((e->perm & ~07u) || !acl_order_ok(last, e->tag))
 			return -EINVAL;
 		needs_mask |= named;
 		has_mask |= e->tag == ACL_MASK;

@@ -145,8 +145,10 @@ LOCK_NO_ANALYSIS static void attr_recover(struct slot *self, struct intent *dead
 
 	lock_adopt(&c.inode->lock, &slot->locker, &self->locker, inode_lock_class(c.inode));
 	attr_apply_locked(&c);
-	if (c.gone && !attr_in_bags(slot, &c.gone->retired))
+	if (c.gone && !attr_in_bags(slot, &c.gone->retired)) {
+		store_release(&dead->arg[9], 0); /* should we die too: leaked once rather than freed twice */
 		attr_retire_gone(self, c.gone);
+	}
 	attr_unlock(self, c.inode);
 }
 

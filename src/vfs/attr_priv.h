@@ -37,7 +37,7 @@ typedef atomic_ptr(struct xattr) xattr_link;
 struct xattrs {
 	struct retired retired; /* first: RETIRE_MEM */
 	xattr_link acl[ACL_KINDS]; /* [i] */
-	xattr_link list; /* [i] ordered by name */
+	xattr_link list; /* [i] ordered by name, the greatest first */
 };
 
 static inline const void *xattr_value(const struct xattr *x)

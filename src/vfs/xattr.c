@@ -26,6 +26,7 @@ struct xattr_name {
 	const char *name;
 	enum xattr_space space;
 	enum acl_type acl;
+	bool unguarded; /* an empty security.capability: anybody may set it, as in Linux */
 };
 
 /* ---- names ----------------------------------------------------------------------------- */
@@ -90,6 +91,7 @@ static void xattr_parse(const char *name, struct xattr_name *out)
 
 	out->name = name;
 	out->space = XATTR_UNKNOWN;
+	out->unguarded = false;
 	for (i = 0; i < ARRAY_SIZE(spaces); i++)
 		if (name_starts(name, spaces[i].prefix))
 			out->space = spaces[i].space;
@@ -131,7 +133,7 @@ static int xattr_permission_epoch(struct who *w, struct inode *inode, const stru
 	int err = 0;
 
 	if (n->space == XATTR_SECURITY)
-		return mask & MAY_WRITE && !capable(w, SHELF_CAP_SYS_ADMIN) ? -EPERM : 0;
+		return (mask & MAY_WRITE) && !n->unguarded && !capable(w, SHELF_CAP_SYS_ADMIN) ? -EPERM : 0;
 	if (name_starts(n->name, "system."))
 		return 0; /* left to the ACLs' own rules */
 	if (n->space == XATTR_TRUSTED) {
@@ -216,16 +218,17 @@ struct xattrs *xattrs_of_locked(struct slot *self, struct inode *inode)
 	return xs;
 }
 
-/* The link at which `name` hangs, or would.  *found: what hangs there if it is the name, else NULL. */
+/* The link at which `name` hangs, or would (the greatest first, as Linux lists them).  *found: what hangs
+ * there if it is the name, else NULL. */
 static xattr_link *xattr_find(struct xattrs *xs, const char *name, struct xattr **found)
 {
 	xattr_link *link = &xs->list;
 
 	for (;;) {
 		struct xattr *x = load_acquire(link); /* pairs with the store in attr_apply_locked */
-		int order = x ? name_compare(x->data, name) : 1;
+		int order = x ? name_compare(x->data, name) : -1;
 
-		if (order >= 0) {
+		if (order <= 0) {
 			*found = order ? NULL : x;
 			return link;
 		}
@@ -242,6 +245,8 @@ xattr_link *xattr_find_capability_locked(struct inode *inode, struct xattr **fou
 	if (!xs || !(load_relaxed(&inode->flags) & INODE_HAS_XATTR))
 		return NULL;
 	link = xattr_find(xs, CAPABILITY_NAME, found);
+	if (*found && !(*found)->size)
+		*found = NULL; /* empty: gives nothing, and Linux leaves it */
 	return *found ? link : NULL;
 }
 
@@ -283,6 +288,8 @@ static ssize_t xattr_copy_epoch(struct inode *inode, const char *name, void *val
 		xattr_find(xs, name, &x);
 	if (!x)
 		return -ENODATA;
+	if (!x->size && !name_compare(name, CAPABILITY_NAME))
+		return -EINVAL; /* Linux decodes it, and cannot */
 	if (!size)
 		return x->size;
 	if (size < x->size)
@@ -395,6 +402,7 @@ int xattr_set(struct who *w, struct inode *inode, const char *name, const void *
 	xattr_parse(name, &n);
 	if (n.space == XATTR_ACL)
 		return acl_set(w, inode, n.acl, value, size);
+	n.unguarded = !size && !name_compare(name, CAPABILITY_NAME);
 	x = xattr_new(w->self, name, size ? value : "", size, &err);
 	if (x)
 		err = xattr_capability_ok(x);
