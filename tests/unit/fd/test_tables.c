@@ -164,6 +164,8 @@ static void references_and_reservations_of_the_dead_come_back(void **state)
 {
 	struct fixture *f = *state;
 
+	if (!FD_LEDGER)
+		return; /* a scheme that is only compared with */
 	file_open(f, 1, 0, NO_LIMIT, 0);
 	fd_table_share(f->self, f->tab); /* the child's use of it */
 	assert_int_equal(test_in_child(child_dies_holding, f), 128 + SIGKILL);
@@ -172,8 +174,7 @@ static void references_and_reservations_of_the_dead_come_back(void **state)
 	fd_table_leave(f->self, f->tab, drop_put, NULL); /* for the child */
 	assert_int_equal(file_open(f, 2, 1, NO_LIMIT, 0), 1);
 	assert_int_equal(file_close(f, 0), 0);
-	if (FD_LEDGER)
-		assert_int_equal(load_acquire(&files_released), 1);
+	assert_int_equal(load_acquire(&files_released), 1);
 }
 
 int main(void)
