@@ -77,6 +77,12 @@ void shelf_fdspace_detach(struct shelf_fdspace *space);
 void shelf_fdspace_set_limit(struct shelf_fdspace *space, uint64_t files);
 int64_t shelf_fdspace_files(struct shelf_fdspace *space); /* that exist now */
 
+/*
+ * Wait until all files whose last reference went before the call have been reclaimed, at most `ms` milliseconds.
+ * 0; -ETIMEDOUT: some thread stays inside a borrow.  Not inside a borrow.
+ */
+int shelf_fdspace_quiesce(struct shelf_fdspace *space, int ms);
+
 #define SHELF_FD_ANCHORS 16
 /* A place where another process finds a table: set one, look it up by its index.  -EINVAL; NULL. */
 int shelf_fdspace_set_anchor(struct shelf_fdspace *space, unsigned index,

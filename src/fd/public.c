@@ -114,6 +114,13 @@ int64_t shelf_fdspace_files(struct shelf_fdspace *space)
 	return fd_files_open(segment_of(space));
 }
 
+int shelf_fdspace_quiesce(struct shelf_fdspace *space, int ms)
+{
+	struct slot *self = slot_self_fast(segment_of(space));
+
+	return self ? epoch_barrier(self, (int64_t)ms * 1000000) : -ENFILE;
+}
+
 int shelf_fdspace_set_anchor(struct shelf_fdspace *space, unsigned index, struct shelf_fdtable *tab)
 {
 	struct fd_root *root = segment_root(segment_of(space), SEG_ROOT_FD);
