@@ -10,6 +10,7 @@
 
 #include "vfs/attr_priv.h"
 #include "vfs/flock_priv.h"
+#include "vfs/waitq.h"
 
 struct attr_world {
 	struct segment *seg;
