@@ -108,10 +108,12 @@ static struct statx_timestamp attr_statx_time(uint64_t ns)
 	return ts;
 }
 
-/* What tmpfs knows: all basic fields and the mount always, btime on request. */
+/* What tmpfs knows: basic fields and the mount always, the times of changes and birth on request. */
 static uint32_t attr_statx_mask(unsigned mask)
 {
-	return STATX_BASIC_STATS | STATX_MNT_ID | (mask & STATX_BTIME);
+	uint32_t has = STATX_BASIC_STATS | STATX_MNT_ID | (mask & STATX_BTIME);
+
+	return mask & (STATX_CTIME | STATX_MTIME) ? has : has & ~(STATX_CTIME | STATX_MTIME);
 }
 
 void attr_to_statx(struct slot *self, const struct attr *a, unsigned mask, struct statx *stx)
@@ -132,8 +134,10 @@ void attr_to_statx(struct slot *self, const struct attr *a, unsigned mask, struc
 	stx->stx_attributes_mask = STATX_ATTR_MOUNT_ROOT | STATX_ATTR_AUTOMOUNT | STATX_ATTR_DAX |
 				   STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE | STATX_ATTR_NODUMP;
 	stx->stx_atime = attr_statx_time(a->atime);
-	stx->stx_mtime = attr_statx_time(a->mtime);
-	stx->stx_ctime = attr_statx_time(a->ctime);
+	if (stx->stx_mask & STATX_CTIME) {
+		stx->stx_mtime = attr_statx_time(a->mtime);
+		stx->stx_ctime = attr_statx_time(a->ctime);
+	}
 	if (mask & STATX_BTIME)
 		stx->stx_btime = attr_statx_time(a->btime);
 	stx->stx_rdev_major = major(a->rdev);
