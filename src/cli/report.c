@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* report.c - ls, df, stat, check: what is there and how it is. */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <shelf/shelf.h>
+
+#include "cli.h"
+
+#define PREFIX "shelf."
+#define PAGE 4096u
+
+struct names {
+	char **name;
+	size_t count;
+};
+
+static const char *shm_dir(void)
+{
+	const char *dir = getenv("SHELF_SHM_DIR");
+
+	return dir && *dir ? dir : "/dev/shm";
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All shelves of the machine.  False after a message. */
+static bool find_shelves(struct names *out)
+{
+	DIR *dir = opendir(shm_dir());
+	struct dirent *e;
+
+	if (!dir) {
+		cli_error("%s: %s", shm_dir(), strerror(errno));
+		return false;
+	}
+	while ((e = readdir(dir))) {
+		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)))
+			continue;
+		out->name = realloc(out->name, (out->count + 1) * sizeof(char *));
+		if (!out->name || !(out->name[out->count++] = strdup(e->d_name + strlen(PREFIX)))) {
+			cli_error("out of memory");
+			closedir(dir);
+			return false;
+		}
+	}
+	closedir(dir);
+	if (out->count)
+		qsort(out->name, out->count, sizeof(char *), by_name);
+	return true;
+}
+
+struct view {
+	const char *name;
+	bool ok;
+	char why[SHELF_WHY];
+	struct shelf_counters c;
+};
+
+/* Attaches, reads the counters, detaches: one shelf at a time, as two may want the same range. */
+static void look(const char *name, struct view *v)
+{
+	struct shelf *shelf;
+	int err;
+
+	memset(v, 0, sizeof(*v));
+	v->name = name;
+	if (shelf_attach(name, SHELF_READ_ONLY, &shelf, v->why) < 0)
+		return;
+	err = shelf_counters(shelf, &v->c);
+	v->ok = err == 0;
+	if (err)
+		snprintf(v->why, sizeof(v->why), "counters: %s", strerror(-err));
+	shelf_detach(shelf);
+}
+
+static void print_json(const struct view *v, bool first)
+{
+	fputs(first ? "\n{\"name\":" : ",\n{\"name\":", stdout);
+	json_string(stdout, v->name);
+	if (!v->ok) {
+		fputs(",\"error\":", stdout);
+		json_string(stdout, v->why);
+		fputs("}", stdout);
+		return;
+	}
+	printf(",\"size\":%" PRIu64 ",\"used\":%" PRIu64 ",\"committed\":%" PRIu64
+	       ",\"inodes\":%" PRIu64 ",\"files_open\":%" PRIu64 ",\"tasks\":%" PRIu64
+	       ",\"threads\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"retired_waiting\":%" PRIu64
+	       ",\"poisoned\":%s,\"poison_reason\":",
+	       v->c.size_pages * PAGE, v->c.used_pages * PAGE, v->c.committed_pages * PAGE,
+	       v->c.inodes, v->c.files_open, v->c.tasks, v->c.threads, v->c.epoch,
+	       v->c.retired_waiting, v->c.poisoned ? "true" : "false");
+	json_string(stdout, v->c.poison_reason);
+	fputs("}", stdout);
+}
+
+static void print_ls(const struct view *v)
+{
+	char size[16], used[16];
+
+	if (!v->ok) {
+		printf("%-24s %s\n", v->name, v->why);
+		return;
+	}
+	cli_format_size(v->c.size_pages * PAGE, size);
+	cli_format_size(v->c.used_pages * PAGE, used);
+	printf("%-24s %8s %8s %10" PRIu64 " %6" PRIu64 "%s\n", v->name, size, used, v->c.inodes,
+	       v->c.tasks, v->c.poisoned ? "  DAMAGED" : "");
+}
+
+static void print_df(const struct view *v)
+{
+	uint64_t k = PAGE / 1024, size = v->c.size_pages * k, used = v->c.used_pages * k;
+
+	if (!v->ok)
+		printf("%-24s %s\n", v->name, v->why);
+	else
+		printf("%-24s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %3" PRIu64
+		       "%%\n",
+		       v->name, size, used, size - used, v->c.committed_pages * k,
+		       size ? (used * 100 + size - 1) / size : 0);
+}
+
+static void print_stat(const struct view *v)
+{
+	char size[16], used[16], committed[16];
+
+	if (!v->ok) {
+		cli_error("%s", v->why);
+		return;
+	}
+	cli_format_size(v->c.size_pages * PAGE, size);
+	cli_format_size(v->c.used_pages * PAGE, used);
+	cli_format_size(v->c.committed_pages * PAGE, committed);
+	printf("name              %s\n"
+	       "size              %s\n"
+	       "used              %s\n"
+	       "taken from RAM    %s\n"
+	       "inodes            %" PRIu64 "\n"
+	       "open files        %" PRIu64 "\n"
+	       "tasks             %" PRIu64 "\n"
+	       "threads           %" PRIu64 "\n"
+	       "epoch             %" PRIu64 "\n"
+	       "waiting for it    %" PRIu64 " objects\n"
+	       "state             %s%s\n",
+	       v->name, size, used, committed, v->c.inodes, v->c.files_open, v->c.tasks,
+	       v->c.threads, v->c.epoch, v->c.retired_waiting, v->c.poisoned ? "damaged: " : "good",
+	       v->c.poison_reason);
+}
+
+typedef void print_fn(const struct view *v);
+
+static int show(const struct names *names, bool json, const char *title, print_fn *print)
+{
+	int status = EXIT_OK;
+	struct view v;
+
+	if (json)
+		fputs("[", stdout);
+	else if (title && names->count)
+		puts(title);
+	for (size_t i = 0; i < names->count; i++) {
+		look(names->name[i], &v);
+		if (json)
+			print_json(&v, i == 0);
+		else
+			print(&v);
+		if (!v.ok)
+			status = EXIT_FAILED;
+	}
+	if (json)
+		fputs("\n]\n", stdout);
+	return status;
+}
+
+/* Options and names common to ls, df, stat. */
+static int list_command(int argc, char **argv, bool need_name, const char *title, print_fn *print)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+						{NULL, 0, NULL, 0}};
+	struct names names = {0};
+	bool json = false;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c != 'j')
+			return cli_bad_option(argc, argv);
+		json = true;
+	}
+	if (optind < argc) {
+		names.name = argv + optind;
+		names.count = (size_t)(argc - optind);
+	} else if (need_name) {
+		return cli_usage("a name is wanted; `shelf ls` lists the shelves");
+	} else if (!find_shelves(&names)) {
+		return EXIT_FAILED;
+	}
+	return show(&names, json, title, print);
+}
+
+static int ls_command(int argc, char **argv)
+{
+	return list_command(argc, argv, false,
+			    "NAME                         SIZE     USED     INODES  TASKS",
+			    print_ls);
+}
+
+static int df_command(int argc, char **argv)
+{
+	return list_command(
+		argc, argv, false,
+		"NAME                        1K-blocks         Used    Available    From RAM Use%",
+		print_df);
+}
+
+static int stat_command(int argc, char **argv)
+{
+	return list_command(argc, argv, true, NULL, print_stat);
+}
+
+const struct command command_ls = {
+	.name = "ls",
+	.summary = "list shelves",
+	.run = ls_command,
+	.usage =
+		"usage: shelf ls [--json] [NAME...]\n"
+		"\n"
+		"Lists the shelves of this machine, or those named: size, used space, inodes, tasks. A shelf that cannot be\n"
+		"attached is listed with the reason.\n"
+		"\n"
+		"  --json   as a list of objects\n"
+		"\n"
+		"Exit status: 0, 1 one could not be looked at, 2 usage.\n",
+};
+
+const struct command command_df = {
+	.name = "df",
+	.summary = "space of shelves",
+	.run = df_command,
+	.usage =
+		"usage: shelf df [--json] [NAME...]\n"
+		"\n"
+		"Space of all shelves or those named, in KiB: the limit, what files use, what is left, and what has been\n"
+		"taken from RAM so far.\n"
+		"\n"
+		"  --json   as a list of objects, in bytes\n"
+		"\n"
+		"Exit status: 0, 1 one could not be looked at, 2 usage.\n",
+};
+
+const struct command command_stat = {
+	.name = "stat",
+	.summary = "counters of a shelf",
+	.run = stat_command,
+	.usage =
+		"usage: shelf stat [--json] NAME...\n"
+		"\n"
+		"Counters of each shelf: space, inodes, open files, tasks, threads, the epoch and what waits for it, and\n"
+		"whether damage was found.\n"
+		"\n"
+		"  --json   as a list of objects\n"
+		"\n"
+		"Exit status: 0, 1 one could not be looked at, 2 usage.\n",
+};
+
+/* ---- check --------------------------------------------------------------------------- */
+
+static void say_fault(void *ctx, const char *fault)
+{
+	progress_clear();
+	printf("%s: %s\n", (const char *)ctx, fault);
+}
+
+static int check_one(const char *name)
+{
+	char why[SHELF_WHY];
+	struct shelf *shelf;
+	int64_t faults;
+
+	if (shelf_attach(name, 0, &shelf, why) < 0) {
+		cli_error("%s", why);
+		return EXIT_FAILED;
+	}
+	faults = shelf_check(shelf, say_fault, (void *)(uintptr_t)name);
+	shelf_detach(shelf);
+	if (faults < 0) {
+		cli_error("%s: %s", name, strerror((int)-faults));
+		return EXIT_FAILED;
+	}
+	printf("%s: %" PRId64 " fault%s\n", name, faults, faults == 1 ? "" : "s");
+	return faults ? EXIT_FAILED : EXIT_OK;
+}
+
+static int check_command(int argc, char **argv)
+{
+	static const struct option options[] = {{NULL, 0, NULL, 0}};
+	int status = EXIT_OK;
+
+	opterr = 0;
+	if (getopt_long(argc, argv, "", options, NULL) != -1)
+		return cli_bad_option(argc, argv);
+	if (optind == argc)
+		return cli_usage("a name is wanted; `shelf ls` lists the shelves");
+	for (; optind < argc; optind++)
+		if (check_one(argv[optind]))
+			status = EXIT_FAILED;
+	return status;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.summary = "verify a shelf's structures",
+	.run = check_command,
+	.usage =
+		"usage: shelf check NAME...\n"
+		"\n"
+		"Verifies names, link counts, pages and the allocator of each shelf against one another and tells every\n"
+		"fault it finds. Other processes should be at rest: what they are in the middle of may be told as a fault.\n"
+		"\n"
+		"Exit status: 0 no faults, 1 faults or the shelf cannot be attached, 2 usage.\n",
+};
