@@ -13,6 +13,8 @@ static int create_check_epoch(struct who *w, struct walk *k, struct birth *b)
 {
 	if (k->last_kind != LAST_NAME)
 		return -EEXIST;
+	if (k->last_len > NAME_LIMIT)
+		return -ENAMETOOLONG;
 	if (dentry_find_epoch(k->parent, k->last_hash, k->last, k->last_len))
 		return -EEXIST;
 	if (k->trailing_slash && !b->want_dir)
@@ -167,17 +169,14 @@ static int mknod_check(struct who *w, uint32_t mode)
 /* A device without the capability is refused after the name was looked at. */
 static int mknod_refused(struct who *w, struct inode *start, const char *path, int why)
 {
+	struct birth b = {.want_dir = false};
 	struct walk k;
 	int err;
 
 	epoch_enter(w->self);
 	err = walk_epoch(w, start, path, WALK_PARENT, &k);
-	if (!err && (k.last_kind != LAST_NAME || dentry_find_epoch(k.parent, k.last_hash, k.last, k.last_len)))
-		err = -EEXIST;
-	if (!err && k.trailing_slash)
-		err = -ENOENT;
 	if (!err)
-		err = may_create_epoch(w, k.parent);
+		err = create_check_epoch(w, &k, &b);
 	epoch_exit(w->self);
 	return err ? err : why;
 }

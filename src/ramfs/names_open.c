@@ -44,8 +44,24 @@ static int open_check_kind(struct inode *inode, unsigned mask)
 	}
 }
 
-static int open_may_epoch(struct who *w, struct inode *inode, int flags)
+/*
+ * O_CREAT of somebody else's symlink or special file in a sticky directory that all may write: Linux refuses
+ * that whatever fs.protected_regular and fs.protected_fifos say (which a shelf takes for 0).
+ */
+static bool sticky_refuses(struct who *w, struct inode *dir, struct inode *inode)
 {
+	uint32_t mode = dir ? load_relaxed(&dir->mode) : 0, uid = load_relaxed(&inode->uid); /* relaxed: as in perm.c */
+
+	if ((mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH))
+		return false;
+	if (inode_type(inode) == S_IFREG || inode_type(inode) == S_IFIFO)
+		return false;
+	return uid != load_relaxed(&dir->uid) && uid != w->cred->fsuid;
+}
+
+static int open_may_epoch(struct who *w, struct walk *k, int flags)
+{
+	struct inode *inode = k->inode;
 	unsigned mask = open_mask(flags);
 	int err;
 
@@ -56,6 +72,8 @@ static int open_may_epoch(struct who *w, struct inode *inode, int flags)
 			return -EEXIST;
 		if (inode_type(inode) == S_IFDIR)
 			return -EISDIR;
+		if (sticky_refuses(w, k->parent, inode))
+			return -EACCES;
 	}
 	err = open_check_kind(inode, mask);
 	if (!err)
@@ -67,9 +85,10 @@ static int open_may_epoch(struct who *w, struct inode *inode, int flags)
 	return err;
 }
 
-static int open_existing_epoch(struct who *w, struct inode *inode, int flags, struct open_walk *out)
+static int open_existing_epoch(struct who *w, struct walk *k, int flags, struct open_walk *out)
 {
-	int err = open_may_epoch(w, inode, flags);
+	struct inode *inode = k->inode;
+	int err = open_may_epoch(w, k, flags);
 
 	if (err)
 		return err;
@@ -107,7 +126,7 @@ static int open_once(struct who *w, struct inode *start, const char *path, int f
 	if (!err && !k.inode)
 		return open_create_epoch(w, &k, flags, mode, out);
 	if (!err)
-		err = open_existing_epoch(w, k.inode, flags, out);
+		err = open_existing_epoch(w, &k, flags, out);
 	epoch_exit(w->self);
 	return err;
 }

@@ -7,10 +7,10 @@
  */
 #include "ramfs/names_priv.h"
 
-static int remove_kind(enum last_kind kind, bool is_dir)
+static int remove_kind(enum last_kind kind, uint32_t len, bool is_dir)
 {
 	if (kind == LAST_NAME)
-		return 0;
+		return len > NAME_LIMIT ? -ENAMETOOLONG : 0;
 	if (!is_dir)
 		return -EISDIR;
 	return kind == LAST_DOT ? -EINVAL : kind == LAST_DOTDOT ? -ENOTEMPTY : -EBUSY;
@@ -100,7 +100,7 @@ LOCK_NO_ANALYSIS static int names_remove(struct who *w, struct inode *start, con
 	epoch_enter(w->self);
 	err = walk_epoch(w, start, path, WALK_PARENT, &k);
 	if (!err)
-		err = remove_kind(k.last_kind, is_dir);
+		err = remove_kind(k.last_kind, k.last_len, is_dir);
 	if (!err)
 		err = dir_lock_epoch(w, k.parent); /* the name is in the caller's path, so it outlives the section */
 	if (err >= 0)

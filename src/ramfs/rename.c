@@ -60,12 +60,12 @@ static int rename_prepare_epoch(struct renaming *r)
 	struct birth b = {.mode = S_IFCHR};
 	struct slot *self = r->w->self;
 
-	if (!r->made && !(r->flags & RENAME_EXCHANGE) && !rename_find(&r->to)) {
+	if (r->to.last_len <= NAME_LIMIT && !(r->flags & RENAME_EXCHANGE) && !rename_find(&r->to)) {
 		r->made = dentry_new(self, r->to.last, r->to.last_len, r->to.last_hash);
 		if (!r->made)
 			return -ENOSPC;
 	}
-	if ((r->flags & RENAME_WHITEOUT) && !r->whiteout)
+	if (r->flags & RENAME_WHITEOUT)
 		return birth_new_epoch(r->w, r->from.parent, &b, &r->whiteout);
 	return 0;
 }
@@ -79,8 +79,12 @@ static int rename_check_names(struct renaming *r)
 	/* Relaxed: locks held. */
 	r->source = r->d1 ? load_relaxed(&r->d1->inode) : NULL;
 	r->target = r->d2 ? load_relaxed(&r->d2->inode) : NULL;
+	if (r->from.last_len > NAME_LIMIT)
+		return -ENAMETOOLONG;
 	if (!r->source)
 		return -ENOENT;
+	if (r->to.last_len > NAME_LIMIT)
+		return -ENAMETOOLONG;
 	if ((r->flags & RENAME_NOREPLACE) && r->target)
 		return -EEXIST;
 	if (r->flags & RENAME_EXCHANGE) {

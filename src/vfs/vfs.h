@@ -231,7 +231,7 @@ enum walk_flag {
 	WALK_DIRECTORY = 2, /* the result must be a directory */
 	WALK_EMPTY_PATH = 4, /* "" names the start itself */
 	WALK_CREATE = 8, /* the last component may be missing: parent and name are returned */
-	WALK_PARENT = 16, /* do not look the last component up at all: unlink, rename, mkdir */
+	WALK_PARENT = 16, /* do not look at the last component at all, nor at its length: unlink, rename, mkdir */
 	/* openat2 */
 	WALK_NO_SYMLINKS = 256,
 	WALK_BENEATH = 512,

@@ -173,6 +173,12 @@ static int end_at_name(struct walker *k, struct walk *out, struct inode **link)
 	return 0;
 }
 
+/* In a removed directory nothing is looked up, however long. */
+static int name_too_long(struct inode *dir)
+{
+	return load_relaxed(&dir->flags) & INODE_DEAD ? -ENOENT : -ENAMETOOLONG; /* relaxed: before or after */
+}
+
 /* A component with more behind it, `rest`. */
 static int step_name(struct walker *k, struct walk *out, uint32_t hash, size_t len, const char *rest)
 {
@@ -212,6 +218,8 @@ static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t l
 	out->trailing_slash = end != k->at + len;
 	if (k->flags & WALK_PARENT)
 		return 0;
+	if (unlikely(len > NAME_LIMIT))
+		return name_too_long(k->dir);
 	if (likely(out->last_kind == LAST_NAME))
 		return end_at_name(k, out, link);
 	return end_at_dots(k, out);
@@ -232,8 +240,6 @@ static int walk_run(struct walker *k, struct walk *out)
 		if (unlikely(err))
 			return err;
 		hash = (uint32_t)(name_scan(k->seed, k->at, &len) >> 32);
-		if (unlikely(len > NAME_LIMIT))
-			return -ENAMETOOLONG;
 		for (end = k->at + len; *end == '/'; end++)
 			;
 		if (!*end && !k->depth) {
@@ -244,6 +250,8 @@ static int walk_run(struct walker *k, struct walk *out)
 				return err;
 			continue;
 		}
+		if (unlikely(len > NAME_LIMIT))
+			return name_too_long(k->dir);
 		kind = component_kind(k->at, len);
 		if (likely(kind == LAST_NAME)) {
 			err = step_name(k, out, hash, len, end);
