@@ -96,15 +96,11 @@ static int clone_fs(struct slot *self, struct shelf_task *parent, struct shelf_t
 static int clone_files(struct slot *self, struct shelf_task *parent, struct shelf_task *t, unsigned flags)
 {
 	struct fd_table *files = load_relaxed(&parent->files); /* relaxed: [q] */
-	int err = 0;
 
-	if (flags & SHELF_CLONE_FILES)
-		fd_table_share(self, files);
-	else
-		err = fd_table_copy(self, files, &files);
-	if (!err)
-		tracked_store(&t->files, files);
-	return err;
+	if (!(flags & SHELF_CLONE_FILES))
+		return fd_table_copy_to(self, files, &t->files);
+	fd_table_share_to(self, files, &t->files);
+	return 0;
 }
 
 int shelf_task_fork(struct shelf_task *parent, unsigned clone_flags, struct shelf_task **out)

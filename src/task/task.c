@@ -131,17 +131,20 @@ void task_drop_file(struct slot *self, void *ctx, int fd, struct fd_file *file)
 	fd_put(self, file);
 }
 
+/* Each table once: of the three fields two may name the same one after a death in task_unshare_files(). */
 static void task_leave_files(struct slot *self, struct shelf_task *t)
 {
 	struct fd_table *files = load_relaxed(&t->files); /* relaxed: [q] */
-	struct who w = { .self = self, .files = files, .task = t };
+	struct who w = { .self = self, .files = files, .fs = load_relaxed(&t->fs), .task = t };
 
-	if (!files)
-		return;
-	w.cred = &load_relaxed(&t->cred)->c;
-	w.fs = load_relaxed(&t->fs);
-	fd_table_leave(self, files, task_drop_file, &w);
-	tracked_store(&t->files, (struct fd_table *)NULL);
+	w.cred = load_relaxed(&t->cred) ? &load_relaxed(&t->cred)->c : NULL;
+	if (load_relaxed(&t->spare) == files)
+		tracked_store(&t->spare, (struct fd_table *)NULL);
+	if (load_relaxed(&t->leaving) == files)
+		tracked_store(&t->leaving, (struct fd_table *)NULL);
+	fd_table_leave_at(self, &t->spare, task_drop_file, &w);
+	fd_table_leave_at(self, &t->leaving, task_drop_file, &w);
+	fd_table_leave_at(self, &t->files, task_drop_file, &w);
 }
 
 void task_release(struct slot *self, struct shelf_task *t)

@@ -35,7 +35,7 @@ struct shelf_task {
 	_Alignas(CACHE_LINE) struct seg_header *hdr; /* [c] of its segment: tells several attached ones apart */
 	atomic_ptr(struct cred) cred; /* [a] */
 	atomic_ptr(struct fs_context) fs; /* [q] */
-	atomic_ptr(struct fd_table) files; /* [q] */
+	fd_table_home files; /* [q] */
 	atomic_u64 nofile; /* [a] RLIMIT_NOFILE, soft */
 	atomic_u32 threads; /* [a] 1: single; 0: many */
 	bool private_; /* [c] not in the segment: task of a read-only process */
@@ -46,6 +46,7 @@ struct shelf_task {
 	atomic_u32 releaser; /* [a] slot number + 1 of who takes it apart */
 	atomic_u32 pid; /* [l] */
 	atomic_u64 start_time; /* [l] */
+	fd_table_home spare, leaving; /* [q] while unsharing: the copy, and the table left; may equal `files` for a moment */
 	atomic_ptr(struct cred) creds; /* [l] all it ever had, through retired.next */
 	struct retired retired;
 };

@@ -31,15 +31,18 @@ int task_unshare_files(struct slot *self, struct shelf_task *t)
 	if (load_acquire(&old->refs) == 1) /* pairs with fd_table_leave: the others have left */
 		return 0;
 	w.cred = &load_acquire(&t->cred)->c; /* pairs with the store in cred_set */
-	err = fd_table_copy(self, old, &copy);
+	err = fd_table_copy_to(self, old, &t->spare);
 	if (err)
 		return err;
+	copy = load_relaxed(&t->spare); /* relaxed: [q], from here on too */
 	err = copy_clofork(self, old, copy);
 	if (err) {
-		fd_table_leave(self, copy, task_drop_file, &w);
+		fd_table_leave_at(self, &t->spare, task_drop_file, &w);
 		return err;
 	}
+	tracked_store(&t->leaving, old);
 	tracked_store(&t->files, copy);
-	fd_table_leave(self, old, task_drop_file, &w);
+	tracked_store(&t->spare, (struct fd_table *)NULL);
+	fd_table_leave_at(self, &t->leaving, task_drop_file, &w);
 	return 0;
 }
