@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
-#include "lib/lockstep_ops.h"
+#include "lockstep_ops.h"
 
 #define SYS_fchmodat2_ 452 /* Linux 6.6 */
 

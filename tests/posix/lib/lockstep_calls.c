@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/lockstep.h"
+#include "lockstep.h"
 
 static unsigned ids_now[2]; /* by side */
 

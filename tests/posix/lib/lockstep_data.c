@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "lib/lockstep_ops.h"
+#include "lockstep_ops.h"
 
 static void fill(struct ls_side *s, const struct ls_op *o, size_t n)
 {

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include "lib/lockstep_ops.h"
+#include "lockstep_ops.h"
 
 /* ---- open ------------------------------------------------------------------------------------------ */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "harness.h"
-#include "lib/lockstep.h"
-#include "lib/lockstep_ops.h"
+#include "lockstep.h"
+#include "lockstep_ops.h"
 
 static const char long_name[] =
 	"a-name-of-more-than-sixty-three-characters-so-that-it-takes-the-larger-entry-0123456789";

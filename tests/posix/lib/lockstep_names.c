@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "lib/lockstep_ops.h"
+#include "lockstep_ops.h"
 
 static mode_t dir_mode(uint32_t r)
 {

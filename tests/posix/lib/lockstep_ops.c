@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/lockstep_ops.h"
+#include "lockstep_ops.h"
 
 #define LS_ROW(name, weight) { #name, weight, ls_do_##name },
 static const struct ls_kind kinds[] = { LS_OPS(LS_ROW) };

@@ -3,7 +3,7 @@
 #ifndef TESTS_POSIX_LOCKSTEP_OPS_H
 #define TESTS_POSIX_LOCKSTEP_OPS_H
 
-#include "lib/lockstep.h"
+#include "lockstep.h"
 
 typedef void ls_fn(struct ls_side *s, const struct ls_op *o, struct ls_result *r);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/lockstep.h"
+#include "lockstep.h"
 
 enum { LIST_MAX = 4096, DEPTH_MAX = 400 };
 
