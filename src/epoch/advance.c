@@ -121,7 +121,7 @@ enum epoch_scan epoch_advance_try(struct slot *self)
 	struct epoch_root *root = epoch_root_of(self);
 	uint64_t e = load_acquire(&root->global); /* pairs with the CAS below: A2 begins behind A1 */
 	enum epoch_scan result;
-	uint32_t blocker;
+	uint32_t blocker = 0;
 
 	if (!epoch_fence_all(self))
 		return EPOCH_BLOCKED;

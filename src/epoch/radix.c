@@ -234,14 +234,14 @@ static void radix_drop_nodes(struct slot *self, struct radix *r)
 
 void radix_erase_range(struct slot *self, struct radix *r, uint64_t from, uint64_t end, radix_drop_fn *fn, void *ctx)
 {
-	uint64_t at = from;
+	uint64_t at = from, last = UINT64_MAX;
 	uint64_t value;
 
 	for (; (value = radix_next_epoch(r, &at, end)); at++) {
 		radix_erase(self, r, at);
 		fn(self, ctx, at, value);
 	}
-	if (!from && end == UINT64_MAX && !radix_end_epoch(r))
+	if (!from && end == UINT64_MAX && !radix_prev_epoch(r, &last))
 		radix_drop_nodes(self, r);
 	else
 		radix_shrink(self, r);

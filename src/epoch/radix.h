@@ -83,7 +83,7 @@ uint64_t radix_next_epoch(struct radix *r, uint64_t *index, uint64_t end);
 uint64_t radix_prev_epoch(struct radix *r, uint64_t *index);
 /* The first index at or after `index` and before `end` with nothing in it, else `end`. */
 uint64_t radix_next_hole_epoch(struct radix *r, uint64_t index, uint64_t end);
-/* The last index in use + 1; 0 when empty. */
+/* The last index in use + 1; 0 when empty (and when UINT64_MAX is in use, which ranges cannot name either). */
 uint64_t radix_end_epoch(struct radix *r);
 
 /* Lock held.  0 or -ENOSPC (nothing changed).  *old (may be NULL) gets what stood there. */
