@@ -125,6 +125,13 @@ static inline void use_pos_unlock(struct use *u) LOCK_NO_ANALYSIS
 	u->pos_locked = false;
 }
 
+/* It was read: relatime. */
+static inline void use_touch(struct use *u)
+{
+	if (!(load_relaxed(&u->f->flags) & O_NOATIME)) /* relaxed: a flag */
+		attr_touch_atime(u->w.self, u->f->inode);
+}
+
 /* ---- look: a path, for reading --------------------------------------------------------------- */
 
 struct look {

@@ -121,7 +121,7 @@ static ssize_t copy_locked(struct pair *p, off_t *off_in, off_t *off_out, size_t
 	done = ramfs_copy_range(&p->in.w, p->in.f->inode, in, p->out.f->inode, &out, n, 0);
 	if (done <= 0)
 		return done;
-	attr_touch_atime(p->in.w.self, p->in.f->inode);
+	use_touch(&p->in);
 	offset_set(&p->in, off_in, in + (uint64_t)done);
 	offset_set(&p->out, off_out, out);
 	return done;
@@ -177,7 +177,7 @@ static ssize_t send_locked(struct pair *p, off_t *offset, size_t count)
 	n = ramfs_copy_range(&p->in.w, p->in.f->inode, in, p->out.f->inode, &out, count, 0);
 	if (n <= 0)
 		return n;
-	attr_touch_atime(p->in.w.self, p->in.f->inode);
+	use_touch(&p->in);
 	offset_set(&p->in, offset, in + (uint64_t)n);
 	offset_set(&p->out, NULL, out);
 	return n;

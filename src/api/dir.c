@@ -29,7 +29,7 @@ static ssize_t list_once(struct use *u, void *buf, size_t size)
 	n = list_epoch(u, &pos, buf, size);
 	if (n >= 0) {
 		store_relaxed(&u->f->pos, pos);
-		attr_touch_atime(u->w.self, u->f->inode);
+		use_touch(u);
 	}
 	epoch_exit(u->w.self);
 	use_pos_unlock(u);

@@ -77,12 +77,6 @@ static ssize_t read_data(struct use *u, const struct io *io, uint64_t pos)
 	return ramfs_read_slow(self, inode, io->iov, io->iovcnt, pos, io->total);
 }
 
-static void read_touch(struct use *u)
-{
-	if (!(load_relaxed(&u->f->flags) & O_NOATIME)) /* relaxed: a flag */
-		attr_touch_atime(u->w.self, u->f->inode);
-}
-
 static ssize_t read_regular(struct use *u, const struct io *io)
 {
 	uint64_t pos = io_pos(u, io);
@@ -97,7 +91,7 @@ static ssize_t read_regular(struct use *u, const struct io *io)
 	if (n > 0 && io->moves)
 		store_relaxed(&u->f->pos, pos + (uint64_t)n); /* relaxed: [p] */
 	if (n >= 0)
-		read_touch(u);
+		use_touch(u);
 	return n;
 }
 

@@ -37,51 +37,75 @@ static int link_descriptor(int fromfd, const char *from, int flags)
 	return flags & AT_SYMLINK_FOLLOW ? proc_fd_number(from) : -1;
 }
 
-static int link_fd(struct who *w, int fd, struct inode *to_start, const char *to)
+/* Linux looks the source up before it looks at the target: `err` is what is wrong with that. */
+static int link_source_error(struct who *w, struct inode *start, const char *from, int flags, int err)
+{
+	struct walk walk;
+	int source_err;
+
+	epoch_enter(w->self);
+	source_err = walk_epoch(w, start, from, flags & AT_SYMLINK_FOLLOW ? WALK_FOLLOW : 0, &walk);
+	epoch_exit(w->self);
+	return source_err ? source_err : err;
+}
+
+static int link_fd(struct who *w, int fd, int tofd, const char *to)
 {
 	struct fd_file *head;
+	struct place target;
 	int err = fd_get(w->self, w->files, fd, &head);
 
 	if (err)
 		return err;
+	err = place_get(w, tofd, to, &target);
+	if (err)
+		goto out;
 	err = file_has_inode(file_of(head)) ?
-		      ramfs_link(w, NULL, NULL, file_of(head)->inode, false, to_start, to) : -EXDEV;
+		      ramfs_link(w, NULL, NULL, file_of(head)->inode, false, target.start, to) : -EXDEV;
+	place_put(w, &target);
+out:
 	fd_put(w->self, head);
 	return err;
 }
 
-static int link_path(struct who *w, int fromfd, const char *from, int flags, struct inode *to_start, const char *to)
+static int link_path(struct who *w, int fromfd, const char *from, int flags, int tofd, const char *to)
 {
-	struct place source;
+	struct place source, target;
 	int err = place_get(w, fromfd, from, &source);
 
 	if (err)
 		return err;
-	err = ramfs_link(w, source.start, from, NULL, flags & AT_SYMLINK_FOLLOW, to_start, to);
+	err = place_get(w, tofd, to, &target);
+	if (err) {
+		err = link_source_error(w, source.start, from, flags, err);
+		goto out;
+	}
+	err = ramfs_link(w, source.start, from, NULL, flags & AT_SYMLINK_FOLLOW, target.start, to);
+	place_put(w, &target);
+out:
 	place_put(w, &source);
 	return err;
 }
 
-int shelf_linkat(struct shelf_task *t, int fromfd, const char *from, int tofd, const char *to, int flags)
+static int link_any(struct who *w, int fromfd, const char *from, int tofd, const char *to, int flags)
 {
 	int fd = link_descriptor(fromfd, from, flags);
-	struct call c;
+	bool by_fd = from && !*from && (flags & AT_EMPTY_PATH);
+
+	if (by_fd && fromfd == AT_FDCWD)
+		return -EPERM; /* the working directory: no links to directories */
+	return by_fd || fd >= 0 ? link_fd(w, fd, tofd, to) : link_path(w, fromfd, from, flags, tofd, to);
+}
+
+int shelf_linkat(struct shelf_task *t, int fromfd, const char *from, int tofd, const char *to, int flags)
+{
+	struct who w;
 	int err;
 
 	if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
 		return -EINVAL;
-	if (!from || !to)
-		return -EFAULT;
-	err = call_at(&c, t, tofd, to);
-	if (err)
-		return err;
-	if (!*from && (flags & AT_EMPTY_PATH) && fromfd == AT_FDCWD)
-		err = -EPERM; /* the working directory: no links to directories */
-	else if (fd >= 0 || (!*from && (flags & AT_EMPTY_PATH)))
-		err = link_fd(&c.w, fd, c.place.start, to);
-	else
-		err = link_path(&c.w, fromfd, from, flags, c.place.start, to);
-	return call_at_end(&c, err);
+	err = call_begin(&w, t);
+	return err ? err : call_end(&w, link_any(&w, fromfd, from, tofd, to, flags));
 }
 
 int shelf_link(struct shelf_task *t, const char *from, const char *to)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c - making and removing names: each call places its path and hands it to the file system. */
+#include <stdio.h>
+
 #include "api/api.h"
 
 int shelf_mkdirat(struct shelf_task *t, int dirfd, const char *path, mode_t mode)
@@ -102,6 +104,25 @@ int shelf_rmdir(struct shelf_task *t, const char *path)
 	return shelf_unlinkat(t, AT_FDCWD, path, AT_REMOVEDIR);
 }
 
+/* The target's descriptor is bad: Linux has walked to the source's directory by then, and may have failed there. */
+static int rename_source_error(struct who *w, struct inode *start, const char *from, int err)
+{
+	struct walk walk;
+	int source_err;
+
+	epoch_enter(w->self);
+	source_err = walk_epoch(w, start, from, WALK_PARENT, &walk);
+	epoch_exit(w->self);
+	return source_err ? source_err : err;
+}
+
+static int rename_flags_check(unsigned flags)
+{
+	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
+		return -EINVAL;
+	return (flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)) ? -EINVAL : 0;
+}
+
 int shelf_renameat2(struct shelf_task *t, int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
 	struct place source, target;
@@ -110,12 +131,16 @@ int shelf_renameat2(struct shelf_task *t, int fromfd, const char *from, int tofd
 
 	if (err)
 		return err;
-	err = place_get(&w, fromfd, from, &source);
+	err = rename_flags_check(flags);
+	if (!err)
+		err = place_get(&w, fromfd, from, &source);
 	if (err)
 		goto out;
 	err = place_get(&w, tofd, to, &target);
-	if (err)
+	if (err) {
+		err = rename_source_error(&w, source.start, from, err);
 		goto out_source;
+	}
 	err = ramfs_rename(&w, source.start, from, target.start, to, flags);
 	place_put(&w, &target);
 out_source:

@@ -12,9 +12,7 @@
 
 #include "api/api.h"
 
-#ifndef __O_TMPFILE
-#define __O_TMPFILE 020000000
-#endif
+#define O_TMPFILE_BIT 020000000 /* O_TMPFILE without the O_DIRECTORY that always goes with it */
 #define O_LARGEFILE_ 0100000 /* glibc's is 0 on 64-bit systems; F_GETFL shows the kernel's */
 #define HOW_SIZE_FIRST 24 /* struct open_how as first published */
 #define O_CLOFORK_ ((uint64_t)(uint32_t)SHELF_O_CLOFORK)
@@ -22,10 +20,10 @@
 #define OPEN_KNOWN                                                                                 \
 	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |      \
 	 O_DSYNC | O_ASYNC | O_DIRECT | O_LARGEFILE_ | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |      \
-	 O_CLOEXEC | O_PATH | __O_TMPFILE)
+	 O_CLOEXEC | O_PATH | O_TMPFILE_BIT)
 #define OPEN_PATH_KNOWN (O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC)
 #define OPEN_NOT_KEPT (O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC) /* F_GETFL never shows them */
-#define OPEN_LEAVES (O_CREAT | O_TRUNC | __O_TMPFILE)
+#define OPEN_LEAVES (O_CREAT | O_TRUNC | O_TMPFILE_BIT)
 
 #define RESOLVE_KNOWN                                                                              \
 	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH |         \
@@ -47,11 +45,11 @@ static int flags_check(uint64_t flags, uint64_t mode)
 {
 	if (flags & ~((uint64_t)OPEN_KNOWN | O_CLOFORK_))
 		return -EINVAL;
-	if (flags & (O_CREAT | __O_TMPFILE) ? mode & ~07777ULL : mode)
+	if (flags & (O_CREAT | O_TMPFILE_BIT) ? mode & ~07777ULL : mode)
 		return -EINVAL;
 	if ((flags & (O_DIRECTORY | O_CREAT)) == (O_DIRECTORY | O_CREAT))
 		return -EINVAL;
-	if (flags & __O_TMPFILE && (!(flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_RDONLY))
+	if (flags & O_TMPFILE_BIT && (!(flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_RDONLY))
 		return -EINVAL;
 	if (flags & O_PATH && flags & ~((uint64_t)OPEN_PATH_KNOWN | O_CLOFORK_))
 		return -EINVAL;
@@ -118,7 +116,7 @@ static int open_inode(struct opening *o, struct open_walk *found)
 	err = place_get(&o->w, o->dirfd, o->path, &p);
 	if (err)
 		goto out;
-	if (o->flags & __O_TMPFILE) {
+	if (o->flags & O_TMPFILE_BIT) {
 		found->created = true;
 		err = ramfs_tmpfile(&o->w, p.start, o->path, o->mode, (int)o->flags, &found->inode);
 	} else {
@@ -272,7 +270,7 @@ int shelf_openat(struct shelf_task *t, int dirfd, const char *path, int flags, m
 
 	if (how.flags & O_PATH)
 		how.flags &= OPEN_PATH_KNOWN | O_CLOFORK_;
-	if (how.flags & (O_CREAT | __O_TMPFILE))
+	if (how.flags & (O_CREAT | O_TMPFILE_BIT))
 		how.mode = mode & 07777;
 	return open_how(t, dirfd, path, &how);
 }
