@@ -214,6 +214,7 @@ typedef void n_entry_fn(void *ctx, const struct n_dirent *e);
 static inline long n_list(struct who *w, struct inode *dir, n_entry_fn *fn, void *ctx)
 {
 	_Alignas(8) char buf[2048];
+	struct file f = {.inode = dir};
 	uint64_t pos = 0;
 	long count = 0;
 
@@ -221,7 +222,7 @@ static inline long n_list(struct who *w, struct inode *dir, n_entry_fn *fn, void
 		ssize_t n, at;
 
 		epoch_enter(w->self);
-		n = ramfs_getdents_epoch(w, dir, &pos, buf, sizeof(buf));
+		n = ramfs_getdents_file_epoch(w, &f, &pos, buf, sizeof(buf));
 		epoch_exit(w->self);
 		CHECK(n >= 0);
 		if (!n)

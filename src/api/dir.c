@@ -14,7 +14,7 @@ static ssize_t list_epoch(struct use *u, uint64_t *pos, void *buf, size_t size)
 		return -ENOENT;
 	if (!buffer_ok(buf, size) || (!buf && size))
 		return -EFAULT;
-	return ramfs_getdents_epoch(&u->w, u->f->inode, pos, buf, size);
+	return ramfs_getdents_file_epoch(&u->w, u->f, pos, buf, size);
 }
 
 static ssize_t list_once(struct use *u, void *buf, size_t size)

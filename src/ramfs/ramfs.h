@@ -39,6 +39,8 @@ int ramfs_rename(struct who *w, struct inode *from_start, const char *from, stru
 
 /* In a section, no shared store. Fills linux_dirent64 records from *pos on; *pos moves. */
 ssize_t ramfs_getdents_epoch(struct who *w, struct inode *dir, uint64_t *pos, void *buf, size_t size);
+/* The same for an open directory, its pos_lock held: a listing ends where the directory ended when it began. */
+ssize_t ramfs_getdents_file_epoch(struct who *w, struct file *f, uint64_t *pos, void *buf, size_t size);
 /* The path of a directory below root: from the end of buf backwards; its start through *at. -ENOENT removed, -ERANGE */
 int ramfs_path_epoch(struct who *w, struct inode *inode, struct inode *root, char *buf, size_t size, char **at);
 

@@ -4,7 +4,9 @@
  *
  * Order: by cookie, which an entry keeps as long as it lives.  A position is one more than the last
  * cookie seen, so each entry that is there all the time comes exactly once, whatever else happens.
- * An entry that is renamed inside the directory may be seen under both names, never under neither.
+ * A listing ends where the directory ended when it began (struct file keeps that), so a program that
+ * renames or creates while it lists comes to an end.  An entry renamed meanwhile may be seen under either name,
+ * both or neither, as in Linux.
  * Shared writes: none.  Progress: wait-free.
  */
 #include <stddef.h>
@@ -61,13 +63,13 @@ static bool listing_dots(struct listing *l, struct inode *dir, uint64_t *pos)
 	return true;
 }
 
-static bool listing_entries(struct listing *l, struct inode *dir, uint64_t *pos)
+static bool listing_entries(struct listing *l, struct inode *dir, uint64_t *pos, uint64_t end)
 {
 	uint64_t place = *pos < DIR_FIRST_COOKIE ? 0 : *pos - DIR_FIRST_COOKIE;
 	uint64_t found;
 
 	/* Pairs with dentry_reserve_locked: the entry's constant fields. */
-	while ((found = radix_next_epoch(&dir->dir.index, &place, UINT64_MAX - DIR_FIRST_COOKIE))) {
+	while ((found = radix_next_epoch(&dir->dir.index, &place, end - DIR_FIRST_COOKIE))) {
 		struct dentry *d = (struct dentry *)(uintptr_t)found;
 		struct inode *inode = load_acquire(&d->inode); /* pairs with its publication */
 		uint64_t next = ++place + DIR_FIRST_COOKIE;
@@ -81,20 +83,38 @@ static bool listing_entries(struct listing *l, struct inode *dir, uint64_t *pos)
 	return true;
 }
 
-ssize_t ramfs_getdents_epoch(struct who *w, struct inode *dir, uint64_t *pos, void *buf, size_t size)
+static ssize_t list_until(struct inode *dir, uint64_t *pos, void *buf, size_t size, uint64_t end)
 {
 	struct listing l = {.at = buf, .left = size};
 	bool all;
 
-	(void)w;
 	if (inode_type(dir) != S_IFDIR)
 		return -ENOTDIR;
 	if (load_relaxed(&dir->flags) & INODE_DEAD) /* final; relaxed: before or after */
 		return -ENOENT;
 	if (*pos > INT64_MAX)
 		return -EINVAL;
-	all = listing_dots(&l, dir, pos) && listing_entries(&l, dir, pos);
+	all = listing_dots(&l, dir, pos) && listing_entries(&l, dir, pos, end);
 	if (!all && l.left == size)
 		return -EINVAL; /* not even one fits */
 	return (ssize_t)(size - l.left);
+}
+
+static uint64_t dir_end(struct inode *dir)
+{
+	return inode_type(dir) == S_IFDIR ? load_acquire(&dir->dir.next_cookie) : DIR_FIRST_COOKIE; /* pairs with dentry_reserve_locked */
+}
+
+ssize_t ramfs_getdents_epoch(struct who *w, struct inode *dir, uint64_t *pos, void *buf, size_t size)
+{
+	(void)w;
+	return list_until(dir, pos, buf, size, dir_end(dir));
+}
+
+ssize_t ramfs_getdents_file_epoch(struct who *w, struct file *f, uint64_t *pos, void *buf, size_t size)
+{
+	(void)w;
+	if (*pos == 0 || !f->private_[0])
+		f->private_[0] = dir_end(f->inode);
+	return list_until(f->inode, pos, buf, size, f->private_[0]);
 }

@@ -296,7 +296,7 @@ struct file {
 	struct lock pos_lock; /* LOCK_FILEPOS */
 	atomic_u32 has_flocks; /* [a] this description has taken flock or OFD locks */
 	uint64_t opened_by; /* [c] for `shelf fds` */
-	uint64_t private_[2];
+	uint64_t private_[2]; /* [p] a directory's: where its listing ends */
 };
 static inline bool file_readable(struct file *f)
 {
