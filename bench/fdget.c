@@ -42,7 +42,6 @@ static struct {
 } opt = {.shared = 1, .threads = 2, .ms = 200};
 
 static pthread_barrier_t start_line;
-static int stop;
 
 static double now(void)
 {
@@ -68,18 +67,19 @@ static void *work(void *arg)
 	struct worker *w = arg;
 	struct engine_thread t;
 	uint64_t count = 0;
-	double from;
+	double from, until;
 
 	engine_join(&t, w->table);
 	if (batch(&t, w->fd) != BATCH) /* warms up, and proves that the lookups find the files */
 		abort();
 	pthread_barrier_wait(&start_line);
 	from = now();
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+	do {
 		batch(&t, w->fd);
 		count += BATCH;
-	}
-	w->rate = (double)count / (now() - from);
+		until = now();
+	} while (until - from < opt.ms * 1e-3);
+	w->rate = (double)count / (until - from);
 	engine_leave(&t);
 	return NULL;
 }
@@ -122,16 +122,13 @@ int main(int argc, char **argv)
 		return usage();
 	if (engine_start(opt.shared, opt.threads))
 		return 1;
-	pthread_barrier_init(&start_line, NULL, (unsigned)opt.threads + 1);
+	pthread_barrier_init(&start_line, NULL, (unsigned)opt.threads);
 	for (k = 0; k < opt.threads; k++) {
 		workers[k].table = opt.shared ? 0 : k;
 		workers[k].fd = opt.hot ? 0 : k;
 		if (pthread_create(&workers[k].thread, NULL, work, &workers[k]))
 			return 1;
 	}
-	pthread_barrier_wait(&start_line);
-	usleep((useconds_t)opt.ms * 1000);
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (k = 0; k < opt.threads; k++) {
 		pthread_join(workers[k].thread, NULL);
 		rate += workers[k].rate;

@@ -144,6 +144,22 @@ atomic_u64 *fd_map_word_locked(struct slot *self, struct fd_table *tab, unsigned
 	return page ? &page->word[fd % FD_PAGE_WORDS] : NULL;
 }
 
+/* A lookup's way: no lock. */
+struct fd_page *fd_page_far(struct fd_table *tab, unsigned fd)
+{
+	struct fd_far *far = load_acquire(&tab->far); /* pairs with fd_far_ensure */
+	struct fd_node *node;
+
+	if (!far || fd >= FD_NUMBER_MAX)
+		return NULL;
+	node = load_acquire(
+		&far->node[fd >> (FD_NODE_SHIFT + FD_PAGE_SHIFT)]); /* pairs with fd_node_ensure */
+	if (!node)
+		return NULL;
+	return load_acquire(
+		&node->page[fd >> FD_PAGE_SHIFT & (FD_NODE - 1)]); /* pairs with fd_page_ensure */
+}
+
 /* ---- lowest free ------------------------------------------------------------------------- */
 
 /* In `n` pages with their maps: the lowest free index at or after `at`; n pages' worth if none. */

@@ -99,21 +99,8 @@ static inline uint64_t fd_word_make(struct fd_file *file, unsigned bits)
 	return (uint64_t)(uintptr_t)file | FD_WORD_OPEN | (bits & FD_WORD_BITS);
 }
 
-/* Numbers from 8192 on.  NULL: no page there. */
-static inline struct fd_page *fd_page_far(struct fd_table *tab, unsigned fd)
-{
-	struct fd_far *far = load_acquire(&tab->far); /* pairs with fd_far_ensure */
-	struct fd_node *node;
-
-	if (!far || fd >= FD_NUMBER_MAX)
-		return NULL;
-	node = load_acquire(
-		&far->node[fd >> (FD_NODE_SHIFT + FD_PAGE_SHIFT)]); /* pairs with fd_node_ensure */
-	if (!node)
-		return NULL;
-	return load_acquire(
-		&node->page[fd >> FD_PAGE_SHIFT & (FD_NODE - 1)]); /* pairs with fd_page_ensure */
-}
+/* Numbers from 8192 on: map.c.  NULL: no page there. */
+struct fd_page *fd_page_far(struct fd_table *tab, unsigned fd);
 
 /* The word of a number; NULL where no page was made yet and for negative numbers. */
 static inline atomic_u64 *fd_word_of(struct fd_table *tab, int number)
