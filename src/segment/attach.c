@@ -26,6 +26,10 @@ void membarrier_register(struct seg_local *sl)
 /* The same file again. */
 static int attach_again(struct seg_local *sl, bool read_only, const char *path, struct segment **out, char *why)
 {
+	int err = open_wait_ready(sl->pub.hdr, path, why);
+
+	if (err)
+		return err;
 	if (sl->pub.read_only != read_only)
 		return refuse(why, EBUSY, "%.150s: attached %s in this process already; detach it first", path,
 			      sl->pub.read_only ? "for reading" : "for writing");

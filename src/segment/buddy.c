@@ -94,12 +94,15 @@ void buddy_give_locked(struct seg_local *sl, uint32_t i, unsigned order)
 {
 	uint64_t freed = UINT64_C(1) << order;
 
+	/* Free by its own word before it may vanish inside a larger run: stock_recover_locked looks at it. */
+	tracked_store(&sl->frames[i].word, frame_word(PAGE_FREE, order, 0));
 	while (order < PAGE_MAX_ORDER && buddy_is_free(sl, i ^ (1u << order), order)) {
 		buddy_unlist(sl, i ^ (1u << order), order);
 		i &= ~(1u << order);
 		order++;
 	}
-	tracked_store(&sl->frames[i].word, frame_word(PAGE_FREE, order, 0));
+	if (freed != UINT64_C(1) << order)
+		tracked_store(&sl->frames[i].word, frame_word(PAGE_FREE, order, 0));
 	buddy_list(sl, i, order);
 	free_pages_add(sl->alloc, freed);
 	if (order == PAGE_MAX_ORDER)
@@ -120,6 +123,21 @@ static bool buddy_word_is_free(uint64_t word)
 	return frame_kind(word) == PAGE_FREE || (frame_kind(word) == PAGE_CACHED && !frame_owner(word));
 }
 
+/* Runs come in order of address, so the lower buddy is listed already and the upper one is not. */
+static void buddy_relist(struct seg_local *sl, uint32_t i, unsigned order)
+{
+	free_pages_add(sl->alloc, UINT64_C(1) << order);
+	while (i & (1u << order) && order < PAGE_MAX_ORDER && buddy_is_free(sl, i ^ (1u << order), order)) {
+		i ^= 1u << order;
+		buddy_unlist(sl, i, order);
+		order++;
+	}
+	store_relaxed(&sl->frames[i].word, frame_word(PAGE_FREE, order, 0)); /* [P] */
+	buddy_list(sl, i, order);
+	if (order == PAGE_MAX_ORDER)
+		buddy_note_whole(sl, i);
+}
+
 static bool buddy_rebuild_chunk(struct seg_local *sl, uint32_t chunk)
 {
 	uint32_t committed = load_acquire(&sl->infos[chunk].committed); /* pairs with grow_publish */
@@ -132,11 +150,8 @@ static bool buddy_rebuild_chunk(struct seg_local *sl, uint32_t chunk)
 
 		if (order > PAGE_MAX_ORDER || n & ((1u << order) - 1) || n + (1u << order) > committed)
 			return false;
-		if (buddy_word_is_free(word)) {
-			store_relaxed(&sl->frames[i].word, frame_word(PAGE_FREE, order, 0)); /* [P] */
-			buddy_list(sl, i, order);
-			free_pages_add(sl->alloc, UINT64_C(1) << order);
-		}
+		if (buddy_word_is_free(word))
+			buddy_relist(sl, i, order);
 		n += 1u << order;
 	}
 	return true;

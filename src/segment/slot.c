@@ -57,7 +57,21 @@ bool slot_alive(struct segment *seg, uint32_t id)
 				  load_relaxed(&s->start_time));
 }
 
-/* ---- a reader's process may write its own slot, and nothing else -------------------------------- */
+/*
+ * ---- a reader's process may write its own slot, and nothing else --------------------------------
+ * Its threads change protections one at a time.
+ */
+static void slot_reader_lock(struct segment *seg)
+{
+	if (seg->read_only)
+		local_lock();
+}
+
+static void slot_reader_unlock(struct segment *seg)
+{
+	if (seg->read_only)
+		local_unlock();
+}
 
 static void slot_protect(struct segment *seg, void *page, int prot)
 {
@@ -106,7 +120,7 @@ static bool slot_extend(struct segment *seg, uint32_t made)
 	return true;
 }
 
-static struct slot *slot_claim_idle(struct segment *seg)
+static struct slot *slot_claim_any(struct segment *seg)
 {
 	uint32_t id, made;
 
@@ -117,6 +131,16 @@ static struct slot *slot_claim_idle(struct segment *seg)
 				return slot_at(seg, id);
 	} while (slot_extend(seg, made));
 	return NULL;
+}
+
+static struct slot *slot_claim_idle(struct segment *seg)
+{
+	struct slot *s;
+
+	slot_reader_lock(seg);
+	s = slot_claim_any(seg);
+	slot_reader_unlock(seg);
+	return s;
 }
 
 /* A claimed slot becomes the calling thread's. */
@@ -253,16 +277,18 @@ void slot_release(struct slot *self)
 {
 	struct segment *seg = self->seg;
 
-	slot_list_forget(self);
 	if (!seg->read_only) {
 		slot_gone_run(self, self);
 		magazines_flush(self);
 		store_relaxed(&self->reserved, 0); /* [o] */
 		stock_drain(self, 0);
 	}
+	slot_list_forget(self);
+	slot_reader_lock(seg);
 	store_release(&self->epoch, 0); /* pairs with the reclaimer's scan */
 	store_release(&self->state, SLOT_IDLE); /* all that is left in the slot; pairs with slot_claim_try */
 	slot_protect(seg, self, PROT_READ);
+	slot_reader_unlock(seg);
 }
 
 static void slot_thread_exit(void *list)

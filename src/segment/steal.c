@@ -47,12 +47,22 @@ static bool steal_wait(struct slot *victim)
 	return false;
 }
 
+/* What a living thread has reserved stays its own. */
+static uint32_t steal_keep(struct slot *victim)
+{
+	if (slot_state_of(victim) != SLOT_LIVE ||
+	    !slot_number_in_use(load_relaxed(&victim->pid), load_relaxed(&victim->tid), /* ordered by the state */
+				load_relaxed(&victim->start_time)))
+		return 0;
+	return load_relaxed(&victim->reserved); /* ordered by busy == 0 */
+}
+
 /* alloc.lock and victim->steal held, the victim out. */
 static uint64_t steal_pages_locked(struct slot *self, struct slot *victim)
 {
 	struct seg_local *sl = slot_local(self);
 	uint32_t n = load_relaxed(&victim->page_count); /* ours for the moment */
-	uint32_t keep = slot_state_of(victim) == SLOT_LIVE ? load_relaxed(&victim->reserved) : 0;
+	uint32_t keep = steal_keep(victim);
 	uint64_t got = 0;
 
 	for (; n > keep; n--) {
