@@ -81,7 +81,7 @@ struct locker {
 	atomic_u32 n_held;
 	uint32_t spin; /* running mean of pauses after which spinning succeeded */
 	atomic_ptr(struct lock) held_lock[LOCK_HELD_MAX + 1];
-	uint8_t held_class[LOCK_HELD_MAX];
+	uint8_t held_class[LOCK_HELD_MAX]; /* debug */
 };
 
 static inline void lock_acquire(struct lock *l, struct locker *self, enum lock_class cls) LOCK_ACQUIRES(l);

@@ -37,7 +37,11 @@ static inline void lock_note_taking(struct locker *self, struct lock *l, enum lo
 
 	if (unlikely(n >= LOCK_HELD_MAX))
 		shelf_panic("a thread holds too many locks", __FILE__, __LINE__);
+#ifdef SHELF_DEBUG
 	self->held_class[n] = (uint8_t)cls;
+#else
+	(void)cls;
+#endif
 	store_relaxed(&self->held_lock[n], l);
 }
 

@@ -24,10 +24,10 @@ static struct place {
 	atomic_u64 begun, done;
 } places[PLACES];
 
-/* Sparse, so that the tree grows and shrinks. */
+/* Sparse, so that the tree grows and shrinks; no two alike. */
 static uint64_t index_of(unsigned place)
 {
-	return place < 100 ? place : (uint64_t)place << (place % 40);
+	return place < 100 ? place : ((UINT64_C(1) << (place % 40)) * 1024) + place;
 }
 
 static uint64_t value_of(unsigned place, uint64_t stamp)
