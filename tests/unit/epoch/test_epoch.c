@@ -322,7 +322,7 @@ static void too_much_waiting_slows_retirers_down(void **state)
 	retire_many(self, 4 * EPOCH_BATCH);
 	slow = clock_now_monotonic() - slow;
 	assert_true(slow >= 2 * EPOCH_PRESSURE_NS);
-	assert_true(fast < EPOCH_PRESSURE_NS);
+	assert_true(fast < slow);
 	reader_end(reader);
 	assert_int_equal(epoch_barrier(self, SECOND), 0);
 }
