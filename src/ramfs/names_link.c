@@ -13,6 +13,17 @@ struct linking {
 	struct dentry *d;
 };
 
+/* fs.protected_hardlinks, which a shelf takes for 1: a file of somebody else that we could not write, or a setuid one. */
+static bool link_source_safe_epoch(struct linking *l)
+{
+	uint32_t mode = load_relaxed(&l->inode->mode); /* relaxed: as every permission check */
+
+	if (owner_or_capable(l->w, l->inode))
+		return true;
+	return S_ISREG(mode) && !(mode & S_ISUID) && (mode & (S_ISGID | S_IXGRP)) != (S_ISGID | S_IXGRP) &&
+	       !inode_permission_epoch(l->w, l->inode, MAY_READ | MAY_WRITE);
+}
+
 static int link_check_epoch(struct linking *l, struct walk *k)
 {
 	int err;
@@ -23,6 +34,8 @@ static int link_check_epoch(struct linking *l, struct walk *k)
 		return -EEXIST;
 	if (k->trailing_slash)
 		return -ENOENT;
+	if (!link_source_safe_epoch(l))
+		return -EPERM;
 	err = may_create_epoch(l->w, k->parent);
 	if (err)
 		return err;

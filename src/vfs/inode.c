@@ -109,6 +109,7 @@ struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid
 	store_relaxed(&inode->flocks, NULL);
 	store_relaxed(&inode->watches, 0);
 	store_relaxed(&inode->write_denied, 0);
+	store_relaxed(&inode->hints, 0);
 	inode_count(self, 1);
 	return inode;
 }
