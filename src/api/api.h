@@ -185,7 +185,7 @@ struct io {
 	const struct iovec *iov;
 	int iovcnt;
 	size_t total;
-	int early, late; /* errors to report once the descriptor, or its mode, turned out to be good */
+	int err; /* of the buffers, to report once the descriptor and its mode turned out to be good */
 	bool null; /* the first buffer is NULL: EFAULT if it would be touched */
 	bool moves; /* use and move the file's offset */
 	bool vector; /* total 0 ends the call before the offset is looked at */
@@ -202,6 +202,15 @@ ssize_t io_write(struct shelf_task *t, int fd, struct io *io);
 static inline uint64_t nofile_of(const struct who *w)
 {
 	return load_relaxed(&((struct shelf_task *)w->task)->nofile); /* a number */
+}
+
+/* copy.c: may data go straight from `in` to `out`? */
+int copy_check_files(struct file *in, struct file *out);
+
+/* Files of the tree: private_[0] is owner.c's; private_[1] the opener's credentials, as a number. */
+static inline uint64_t cred_id_of(const struct who *w)
+{
+	return load_relaxed(&((struct shelf_task *)w->task)->cred_id); /* a number */
 }
 
 #endif

@@ -91,20 +91,18 @@ static bool nsec_valid(long nsec)
 	return nsec == UTIME_OMIT || nsec == UTIME_NOW || (nsec >= 0 && nsec < 1000000000);
 }
 
-/* 1: both are to be left alone, so there is nothing to look at, not even the path. */
-static int times_check(const struct timespec times[2])
+/* Both are to be left alone: nothing to look at, not even the path. */
+static bool times_omitted(const struct timespec times[2])
 {
-	if (!times)
-		return 0;
-	if (!nsec_valid(times[0].tv_nsec) || !nsec_valid(times[1].tv_nsec))
-		return -EINVAL;
-	return times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
+	return times && times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
 }
 
 static int utimens_inode(struct who *w, struct inode *inode, const struct timespec times[2])
 {
 	bool may_write;
 
+	if (times && (!nsec_valid(times[0].tv_nsec) || !nsec_valid(times[1].tv_nsec)))
+		return -EINVAL;
 	epoch_enter(w->self);
 	may_write = !inode_permission_epoch(w, inode, MAY_WRITE);
 	epoch_exit(w->self);
@@ -126,10 +124,10 @@ static int utimens_fd(struct shelf_task *t, int fd, const struct timespec times[
 int shelf_utimensat(struct shelf_task *t, int dirfd, const char *path, const struct timespec times[2], int flags)
 {
 	struct hold h;
-	int err = times_check(times);
+	int err;
 
-	if (err)
-		return err == 1 ? 0 : err;
+	if (times_omitted(times))
+		return 0;
 	if (!path && dirfd != AT_FDCWD)
 		return flags ? -EINVAL : utimens_fd(t, dirfd, times);
 	if (flags & ~ATTR_FLAGS)

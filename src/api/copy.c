@@ -79,7 +79,7 @@ static int64_t size_of(struct file *f)
 
 /* ---- copy_file_range ------------------------------------------------------------------------------ */
 
-static int copy_check_files(struct file *in, struct file *out)
+int copy_check_files(struct file *in, struct file *out)
 {
 	if (in->head.type == FD_TYPE_DIR || out->head.type == FD_TYPE_DIR)
 		return -EISDIR;
@@ -161,60 +161,75 @@ static ssize_t send_check(struct pair *p, uint64_t pos, size_t count)
 	return p->in.f->head.type == FD_TYPE_REG ? 0 : -EINVAL;
 }
 
-static ssize_t send_locked(struct pair *p, off_t *offset, size_t count)
-{
-	uint64_t in = offset_of(&p->in, offset), out = load_relaxed(&p->out.f->pos); /* relaxed: [p] */
-	ssize_t n = send_check(p, in, count);
-
-	if (n)
-		return n;
-	if (load_relaxed(&p->out.f->flags) & O_APPEND) /* a flag */
-		return -EINVAL;
-	count = min_of(count, RW_COUNT_MAX);
-	if ((int64_t)in >= size_of(p->in.f) || !count)
-		return 0;
-	count = min_of(count, (uint64_t)size_of(p->in.f) - in);
-	n = ramfs_copy_range(&p->in.w, p->in.f->inode, in, p->out.f->inode, &out, count, 0);
-	if (n <= 0)
-		return n;
-	use_touch(&p->in);
-	offset_set(&p->in, offset, in + (uint64_t)n);
-	offset_set(&p->out, NULL, out);
-	return n;
-}
-
-/* To a pipe or its kin: through its write, from the file's pages in pieces. */
+/* One piece, through a buffer of ours; *out moves where the file has an offset to move. */
 #define SEND_PIECE 4096
 
-static ssize_t send_other(struct pair *p, off_t *offset, size_t count)
+static ssize_t send_piece(struct pair *p, uint64_t in, uint64_t *out, size_t n)
 {
-	uint64_t in = offset_of(&p->in, offset);
 	char piece[SEND_PIECE];
-	ssize_t n = send_check(p, in, count), sent = 0;
-	struct iovec one = { .iov_base = piece };
+	struct iovec one = { .iov_base = piece, .iov_len = min_of(n, sizeof(piece)) };
+	ssize_t got = ramfs_read_slow(p->in.w.self, p->in.f->inode, &one, 1, in, one.iov_len);
 
-	if (n)
-		return n;
-	if (!file_ops_of(p->out.f)->write)
-		return -EINVAL;
+	if (got <= 0)
+		return got;
+	one.iov_len = (size_t)got;
+	if (!file_has_inode(p->out.f))
+		return file_ops_of(p->out.f)->write(&p->out.w, p->out.f, &one, 1, one.iov_len);
+	got = ramfs_write(&p->out.w, p->out.f->inode, &one, 1, out, one.iov_len, 0);
+	*out += got > 0 ? (uint64_t)got : 0;
+	return got;
+}
+
+/* To a pipe or its kin, or within one file. */
+static ssize_t send_pieces(struct pair *p, uint64_t in, uint64_t *out, size_t count)
+{
+	ssize_t n = 0, sent = 0;
+
 	while ((size_t)sent < count) {
-		one.iov_len = min_of(count - (size_t)sent, sizeof(piece));
-		n = ramfs_read_slow(p->in.w.self, p->in.f->inode, &one, 1, in + (uint64_t)sent, one.iov_len);
-		if (n > 0)
-			n = file_ops_of(p->out.f)->write(&p->out.w, p->out.f, &one, 1, one.iov_len = (size_t)n);
+		n = send_piece(p, in + (uint64_t)sent, out, count - (size_t)sent);
 		if (n <= 0)
 			break;
 		sent += n;
 	}
-	if (sent)
-		offset_set(&p->in, offset, in + (uint64_t)sent);
 	return sent ? sent : n;
+}
+
+static ssize_t send_data(struct pair *p, uint64_t in, uint64_t *out, size_t count)
+{
+	int64_t size = size_of(p->in.f);
+
+	count = min_of(count, RW_COUNT_MAX);
+	count = (int64_t)in >= size ? 0 : min_of(count, (uint64_t)size - in);
+	if (!count)
+		return 0;
+	if (!file_has_inode(p->out.f) || p->in.f->inode == p->out.f->inode)
+		return send_pieces(p, in, out, count);
+	return ramfs_copy_range(&p->in.w, p->in.f->inode, in, p->out.f->inode, out, count, 0);
+}
+
+static ssize_t send_locked(struct pair *p, off_t *offset, size_t count)
+{
+	uint64_t in = offset_of(&p->in, offset), out = load_relaxed(&p->out.f->pos); /* relaxed: [p] */
+	bool to_file = file_has_inode(p->out.f);
+	ssize_t n = send_check(p, in, count);
+
+	if (n)
+		return n;
+	if (to_file ? load_relaxed(&p->out.f->flags) & O_APPEND : !file_ops_of(p->out.f)->write) /* a flag */
+		return -EINVAL;
+	n = send_data(p, in, &out, count);
+	if (n <= 0)
+		return n;
+	use_touch(&p->in);
+	offset_set(&p->in, offset, in + (uint64_t)n);
+	if (to_file)
+		offset_set(&p->out, NULL, out);
+	return n;
 }
 
 ssize_t shelf_sendfile(struct shelf_task *t, int out_fd, int in_fd, off_t *offset, size_t count)
 {
 	struct pair p;
-	bool to_file;
 	ssize_t n = use_begin_change(&p.in, t, in_fd, false);
 
 	if (n)
@@ -228,10 +243,9 @@ ssize_t shelf_sendfile(struct shelf_task *t, int out_fd, int in_fd, off_t *offse
 		use_end(&p.in);
 		return n;
 	}
-	to_file = file_has_inode(p.out.f);
-	n = pair_lock(&p, !offset, to_file);
+	n = pair_lock(&p, !offset, file_has_inode(p.out.f));
 	if (!n)
-		n = to_file ? send_locked(&p, offset, count) : send_other(&p, offset, count);
+		n = send_locked(&p, offset, count);
 	pair_unlock(&p);
 	pair_end(&p);
 	return n;

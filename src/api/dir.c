@@ -27,10 +27,10 @@ static ssize_t list_once(struct use *u, void *buf, size_t size)
 	epoch_enter(u->w.self);
 	pos = load_relaxed(&u->f->pos); /* relaxed: [p] */
 	n = list_epoch(u, &pos, buf, size);
-	if (n >= 0) {
+	if (n >= 0)
 		store_relaxed(&u->f->pos, pos);
-		use_touch(u);
-	}
+	if (n != -ENOTDIR && n != -ENOENT)
+		use_touch(u); /* also when nothing fitted, as Linux */
 	epoch_exit(u->w.self);
 	use_pos_unlock(u);
 	return n;

@@ -24,14 +24,12 @@ static bool seekable(const struct file *f)
 /* What Linux checks before it moves a byte, in its order.  1: nothing to do. */
 static int io_check(const struct file *f, const struct io *io, bool mode_ok)
 {
-	if (unlikely(io->early))
-		return io->early;
 	if (unlikely(!io->moves && !seekable(f)))
 		return -ESPIPE;
 	if (unlikely(!mode_ok))
 		return -EBADF;
-	if (unlikely(io->late))
-		return io->late;
+	if (unlikely(io->err))
+		return io->err;
 	if (unlikely(io->vector && !io->total))
 		return 1;
 	return 0;
@@ -44,7 +42,9 @@ static int io_check_range(const struct io *io, uint64_t pos)
 
 static int io_check_flags(const struct io *io)
 {
-	return unlikely(io->rwf & ~RWF_KNOWN) ? -EOPNOTSUPP : 0;
+	if (unlikely(io->rwf & ~RWF_KNOWN))
+		return -EOPNOTSUPP;
+	return (io->rwf & RWF_APPEND) && (io->rwf & RWF_NOAPPEND_) ? -EINVAL : 0;
 }
 
 static uint64_t io_pos(const struct use *u, const struct io *io)

@@ -103,6 +103,19 @@ static int ioctl_block_size(int *out)
 	return 0;
 }
 
+/* Pages are not shared between files; but the kernel looks at the two files first. */
+static int ioctl_clone(struct use *u, int fd)
+{
+	struct fd_file *head;
+	int err;
+
+	if (fd_borrow(u->w.self, u->w.files, fd, &head))
+		return -EBADF;
+	err = head->type == FD_TYPE_PATH ? -EBADF : copy_check_files(file_of(head), u->f);
+	fd_return(u->w.self, u->w.files, head);
+	return err ? err : -EOPNOTSUPP;
+}
+
 static int ioctl_inode(struct use *u, unsigned long request, uintptr_t arg)
 {
 	bool regular = u->f->head.type == FD_TYPE_REG;
@@ -122,6 +135,7 @@ static int ioctl_inode(struct use *u, unsigned long request, uintptr_t arg)
 	case FIBMAP:
 		return regular ? -EINVAL : -ENOTTY;
 	case FICLONE:
+		return ioctl_clone(u, (int)arg);
 	case FICLONERANGE:
 	case FIDEDUPERANGE:
 	case FIFREEZE:

@@ -4,8 +4,7 @@
 
 void io_one(struct io *io, struct iovec *one, const void *buf, size_t count)
 {
-	io->early = 0;
-	io->late = buffer_ok(buf, count) ? 0 : -EFAULT;
+	io->err = buffer_ok(buf, count) ? 0 : -EFAULT;
 	io->total = min_of(count, RW_COUNT_MAX);
 	one->iov_base = (void *)(uintptr_t)buf;
 	one->iov_len = io->total;
@@ -46,8 +45,7 @@ void io_many(struct io *io, const struct iovec *iov, int iovcnt)
 	io->total = 0;
 	io->null = false;
 	io->vector = true;
-	io->late = 0;
-	io->early = iovcnt < 0 || iovcnt > IOV_MAX ? -EINVAL : iovcnt && !iov ? -EFAULT : 0;
-	if (!io->early)
-		io->early = iov_sum(iov, iovcnt, &io->total, &io->null);
+	io->err = iovcnt < 0 || iovcnt > IOV_MAX ? -EINVAL : iovcnt && !iov ? -EFAULT : 0;
+	if (!io->err)
+		io->err = iov_sum(iov, iovcnt, &io->total, &io->null);
 }

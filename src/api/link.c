@@ -49,6 +49,14 @@ static int link_source_error(struct who *w, struct inode *start, const char *fro
 	return source_err ? source_err : err;
 }
 
+/* A descriptor that another gave us is no right to make names, unless by capability: Linux since 6.10. */
+static int link_fd_check(struct who *w, struct file *f)
+{
+	if (!file_has_inode(f))
+		return -EXDEV;
+	return f->private_[1] == cred_id_of(w) || capable(w, SHELF_CAP_DAC_READ_SEARCH) ? 0 : -ENOENT;
+}
+
 static int link_fd(struct who *w, int fd, int tofd, const char *to)
 {
 	struct fd_file *head;
@@ -57,11 +65,12 @@ static int link_fd(struct who *w, int fd, int tofd, const char *to)
 
 	if (err)
 		return err;
-	err = place_get(w, tofd, to, &target);
+	err = link_fd_check(w, file_of(head));
+	if (!err)
+		err = place_get(w, tofd, to, &target);
 	if (err)
 		goto out;
-	err = file_has_inode(file_of(head)) ?
-		      ramfs_link(w, NULL, NULL, file_of(head)->inode, false, target.start, to) : -EXDEV;
+	err = ramfs_link(w, NULL, NULL, file_of(head)->inode, false, target.start, to);
 	place_put(w, &target);
 out:
 	fd_put(w->self, head);

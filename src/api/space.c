@@ -45,20 +45,35 @@ int shelf_ftruncate(struct shelf_task *t, int fd, off_t length)
 	return err;
 }
 
-/* The order in which Linux complains. */
+#define FALLOC_SHIFTING (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | 0x80) /* 0x80: write zeroes, 6.17 */
+#define FALLOC_MODES (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_UNSHARE_RANGE | FALLOC_SHIFTING)
+
+/* Modes that Linux knows, whether or not a file system does; one at a time. */
+static bool fallocate_mode_known(int mode)
+{
+	int what = mode & ~FALLOC_FL_KEEP_SIZE;
+
+	if (what & ~FALLOC_MODES || what & (what - 1))
+		return false;
+	if (what == FALLOC_FL_PUNCH_HOLE)
+		return mode & FALLOC_FL_KEEP_SIZE;
+	return !(what & FALLOC_SHIFTING) || !(mode & FALLOC_FL_KEEP_SIZE);
+}
+
+/* The order in which Linux complains; tmpfs itself allocates and punches. */
 static int fallocate_check(struct file *f, int mode, off_t offset, off_t length)
 {
 	if (offset < 0 || length <= 0)
 		return -EINVAL;
-	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))
-		return -EOPNOTSUPP;
-	if ((mode & FALLOC_FL_PUNCH_HOLE) && !(mode & FALLOC_FL_KEEP_SIZE))
+	if (!fallocate_mode_known(mode))
 		return -EOPNOTSUPP;
 	if (!file_writable(f))
 		return -EBADF;
 	if (f->head.type != FD_TYPE_REG)
 		return file_has_inode(f) ? -ENODEV : -ESPIPE;
-	return length > INT64_MAX - offset ? -EFBIG : 0;
+	if (length > INT64_MAX - offset)
+		return -EFBIG;
+	return mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE) ? -EOPNOTSUPP : 0;
 }
 
 int shelf_fallocate(struct shelf_task *t, int fd, int mode, off_t offset, off_t length)

@@ -131,8 +131,11 @@ int cred_set(struct slot *self, struct shelf_task *t, const struct shelf_cred *c
 	cred = cred_find_locked(t, c);
 	if (!cred)
 		cred = cred_add_locked(self, t, c);
-	if (cred)
+	if (cred) {
+		store_relaxed(&root->cred_ids, load_relaxed(&root->cred_ids) + 1); /* under the lock */
+		store_relaxed(&t->cred_id, load_relaxed(&root->cred_ids)); /* a number */
 		tracked_store(&t->cred, cred); /* pairs with the load in who_init */
+	}
 	if (cred && load_relaxed(&t->threads) == 1 && cred->retired.next) /* relaxed: our own task says so */
 		cred_drop_others_locked(self, t, cred);
 	lock_release(&root->lock, &self->locker, LOCK_TASKS);

@@ -37,6 +37,7 @@ struct shelf_task {
 	atomic_ptr(struct fs_context) fs; /* [q] */
 	fd_table_home files; /* [q] */
 	atomic_u64 nofile; /* [a] RLIMIT_NOFILE, soft */
+	atomic_u64 cred_id; /* [a] another after each setcred: linkat asks whether a file was opened under this one */
 	atomic_u32 threads; /* [a] 1: single; 0: many */
 	bool private_; /* [c] not in the segment: task of a read-only process */
 
@@ -56,6 +57,7 @@ struct task_root {
 	struct lock lock; /* LOCK_TASKS */
 	atomic_ptr(struct shelf_task) head; /* [l] */
 	atomic_u64 count; /* [l] */
+	atomic_u64 cred_ids; /* [l] handed out */
 	struct fd_table *no_files; /* [c] empty for ever: of tasks of read-only processes */
 };
 

@@ -22,8 +22,8 @@ struct shared {
 	sem_t filled, empty, ready;
 	volatile int failed; /* the kernel's side: errno of what could not be set up */
 	volatile int many_ids;
-	volatile int print_tree;
 	struct ls_result ring[RING];
+	char trees[2][LS_TREES][LS_TREE_TEXT];
 };
 
 static unsigned long steps_wanted;
@@ -74,7 +74,7 @@ static int own_mount(struct shared *sh)
 
 static void kernel_half(struct shared *sh, uint64_t seed)
 {
-	struct ls_side side = { .buf = malloc(LS_BUFFER) };
+	struct ls_side side = { .buf = malloc(LS_BUFFER), .trees = sh->trees[1][0] };
 	struct ls_op op;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -126,9 +126,35 @@ static void explain(uint64_t seed, unsigned long step, const struct ls_result *s
 		kernel->ret < 0 ? strerror((int)-kernel->ret) : "", (unsigned long long)kernel->hash, kernel->text);
 }
 
+/* The lines of the two trees that differ, up to a few. */
+static void explain_tree(struct shared *sh, unsigned which)
+{
+	char *a = sh->trees[0][which], *b = sh->trees[1][which], *a_end, *b_end, *before = a;
+
+	for (int shown = 0; *a && *b && shown < 6; before = a, a = a_end + 1, b = b_end + 1) {
+		a_end = strchrnul(a, '\n');
+		b_end = strchrnul(b, '\n');
+		if (a_end - a == b_end - b && !memcmp(a, b, (size_t)(a_end - a)))
+			continue;
+		fprintf(stderr, "in %.*s\nshelf:  %.*s\nkernel: %.*s\n", (int)(a - before), before, (int)(a_end - a), a, (int)(b_end - b), b);
+		shown++;
+	}
+}
+
 static bool same(const struct ls_result *a, const struct ls_result *b)
 {
 	return a->ret == b->ret && a->hash == b->hash && !strcmp(a->text, b->text);
+}
+
+/* LOCKSTEP_LOG in the environment: every call with its result. */
+static void log_step(unsigned long step, const struct ls_op *op, const struct ls_result *r)
+{
+	char text[600];
+
+	if (!getenv("LOCKSTEP_LOG"))
+		return;
+	ls_describe(op, text, sizeof(text));
+	fprintf(stderr, "%lu: = %lld %s; %s\n", step, (long long)r->ret, r->text, text);
 }
 
 /* Steps that agreed. */
@@ -143,10 +169,13 @@ static unsigned long compare(struct shared *sh, struct ls_side *side, uint64_t s
 
 		ls_next(&seed, &op);
 		ls_run(side, &op, &mine);
+		log_step(i, &op, &mine);
 		while (sem_wait(&sh->filled))
 			;
 		if (!same(&mine, theirs)) {
 			explain(start, i, &mine, theirs);
+			if (strstr(mine.text, "entries"))
+				explain_tree(sh, (side->tree_count - 1) % LS_TREES);
 			return i;
 		}
 		sem_post(&sh->empty);
@@ -174,7 +203,7 @@ static void random_calls_agree_with_tmpfs(void **state)
 {
 	uint64_t seed = test_seed();
 	struct shared *sh = shared_new();
-	struct ls_side side = { 0 };
+	struct ls_side side = { .trees = sh->trees[0][0] };
 	struct shelf *shelf;
 	char name[TEST_NAME_SIZE];
 	unsigned long agreed;

@@ -16,7 +16,8 @@
 
 #include <shelf/shelf.h>
 
-enum { LS_PATH = 5200, LS_NOFILE = 24, LS_NOFILE_DUMP = 900, LS_WORDS = 10, LS_BUFFER = 70000 };
+enum { LS_PATH = 5200, LS_NOFILE = 24, LS_NOFILE_DUMP = 900, LS_WORDS = 10, LS_BUFFER = 70000,
+       LS_TREES = 32, LS_TREE_TEXT = 1 << 18 };
 
 struct ls_op {
 	unsigned code;
@@ -38,6 +39,8 @@ struct ls_side {
 	struct shelf_task *task; /* NULL: the kernel */
 	unsigned many_ids; /* the process may take other users' ids */
 	unsigned char *buf; /* LS_BUFFER bytes */
+	char *trees; /* LS_TREES texts of LS_TREE_TEXT bytes: the last trees, in turn */
+	unsigned tree_count;
 };
 
 void ls_next(uint64_t *state, struct ls_op *op);
@@ -48,8 +51,6 @@ void ls_describe(const struct ls_op *op, char *text, size_t size);
 int64_t ls_tree_hash(struct ls_side *s, uint64_t *hash, char *text, size_t size); /* entries */
 int64_t ls_tree_remove(struct ls_side *s, int at, const char *path);
 int64_t ls_list(struct ls_side *s, int fd, unsigned buffer, uint64_t *hash); /* entries, order does not matter */
-/* Called for every entry in the order of names by the dump: NULL, or a file to print to. */
-extern void *ls_tree_print;
 
 /* The calls that both the operations and the trees need: the result or -errno. */
 int64_t ls_openat(struct ls_side *s, int at, const char *path, int flags, mode_t mode);

@@ -25,8 +25,6 @@ struct names {
 	char *name[LIST_MAX]; /* the type's number in front */
 };
 
-void *ls_tree_print;
-
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -86,6 +84,7 @@ struct dump {
 	struct ls_side *s;
 	uint64_t hash;
 	int64_t entries;
+	FILE *text;
 };
 
 static void dump_line(struct dump *d, int depth, const char *name, const char *text)
@@ -93,8 +92,7 @@ static void dump_line(struct dump *d, int depth, const char *name, const char *t
 	d->entries++;
 	d->hash = ls_hash(d->hash, name, strlen(name) + 1);
 	d->hash = ls_hash(d->hash, text, strlen(text) + 1);
-	if (ls_tree_print)
-		fprintf(ls_tree_print, "%*s%s: %s\n", depth, "", name, text);
+	fprintf(d->text, "%*s%s: %s\n", depth, "", name, text);
 }
 
 /* Where there is data, and what it is. */
@@ -176,6 +174,7 @@ int64_t ls_tree_hash(struct ls_side *s, uint64_t *hash, char *text, size_t size)
 	unsigned ids = ls_ids(s);
 	int64_t fd;
 
+	d.text = fmemopen(s->trees + (size_t)(s->tree_count++ % LS_TREES) * LS_TREE_TEXT, LS_TREE_TEXT, "w");
 	ls_setids(s, 0);
 	ls_setlimit(s, LS_NOFILE_DUMP);
 	fd = ls_openat(s, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY | O_NOATIME, 0);
@@ -183,6 +182,7 @@ int64_t ls_tree_hash(struct ls_side *s, uint64_t *hash, char *text, size_t size)
 	ls_close(s, (int)fd);
 	ls_setlimit(s, LS_NOFILE);
 	ls_setids(s, ids);
+	fclose(d.text);
 	*hash = d.hash;
 	snprintf(text, size, "%lld entries", (long long)d.entries);
 	return d.entries;
