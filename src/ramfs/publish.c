@@ -96,11 +96,9 @@ void fresh_end(struct slot *self, const struct fresh *f, uint64_t end)
 	for (i = 0; i < f->count; i++) {
 		const struct fresh_run *r = &f->run[i];
 
-		if (likely(r->index + (UINT64_C(1) << r->order) <= end))
-			continue;
-		for (k = 0; k < UINT64_C(1) << r->order; k++)
-			if (r->index + k >= end)
-				page_free(self, r->page + k * PAGE_BYTES, 0);
+		/* From the last to the first, which tells recovery that the run was split. */
+		for (k = UINT64_C(1) << r->order; k-- > 0 && r->index + k >= end;)
+			page_free(self, r->page + k * PAGE_BYTES, 0);
 	}
 	intent_end(self);
 }
@@ -156,23 +154,34 @@ static bool extend_in_file(const struct extend *x, const char *page)
 	return false;
 }
 
-static void extend_free_rest(struct slot *self, const struct extend *x)
+/* The pages of one run, split, in the dead thread's hand or in the file. */
+static void extend_free_run(struct slot *self, const struct extend *x, char *first, unsigned order)
 {
 	uint32_t id = slot_id(intent_slot(x->dead));
-	unsigned i;
 	uint64_t k;
+
+	/* Its first page is the last to be split off, and the last to be freed; before and after, the rest means nothing. */
+	if (!page_owned(self->seg, first, PAGE_DATA, id))
+		return;
+	for (k = UINT64_C(1) << order; k-- > 0;) {
+		char *page = first + k * PAGE_BYTES;
+
+		if (page_owned(self->seg, page, PAGE_DATA, id) && !extend_in_file(x, page))
+			page_free(self, page, 0);
+	}
+}
+
+static void extend_free_rest(struct slot *self, const struct extend *x)
+{
+	unsigned i;
 
 	for (i = 0; i < x->runs; i++) {
 		uint64_t arg = load_acquire(&x->dead->arg[EXTEND_LIST + i]); /* pairs with intent_begin, intent_set */
 
-		for (k = 0; arg && k < UINT64_C(1) << (arg & PAGE_MASK); k++) {
-			char *page = (char *)(uintptr_t)(arg & ~PAGE_MASK) + k * PAGE_BYTES;
-
-			if (page_owned(self->seg, page, PAGE_DATA, id) && !extend_in_file(x, page))
-				page_free(self, page, 0);
-		}
+		if (arg)
+			extend_free_run(self, x, (char *)(uintptr_t)(arg & ~PAGE_MASK), arg & PAGE_MASK);
 	}
-	page_free_unsplit(self, PAGE_DATA, id);
+	page_free_unsplit(self, PAGE_DATA, slot_id(intent_slot(x->dead)));
 }
 
 void extend_recover(struct slot *self, struct intent *dead)
