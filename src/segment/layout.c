@@ -47,7 +47,7 @@ static void layout_place(struct seg_header *h)
 
 	h->infos_at = PAGE_BYTES;
 	h->slots_at = h->infos_at + ALIGN_UP(chunks * sizeof(struct chunk_info), PAGE_BYTES);
-	h->frames_at = h->slots_at + ((uint64_t)h->max_slots + 1) * PAGE_BYTES;
+	h->frames_at = h->slots_at + ((uint64_t)h->max_slots + SEG_SLOTS_SPARE) * PAGE_BYTES;
 	h->chunks_at = ALIGN_UP(h->frames_at + chunks * SEG_CHUNK_PAGES * sizeof(struct frame), SEG_CHUNK);
 	h->chunk_count = chunks;
 }

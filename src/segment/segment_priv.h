@@ -20,7 +20,8 @@
 #define SEG_CHUNK_PAGES (SEG_CHUNK / PAGE_BYTES)
 #define SEG_MIN_SIZE (4UL << 20)
 #define SEG_SLOTS_DEFAULT 4096u
-#define SEG_SLOTS_MAX 65535u
+#define SEG_SLOTS_MAX 65000u
+#define SEG_SLOTS_SPARE 4u /* slot.c: for claimers when all slots are taken */
 #define SEG_NAME_MAX 200u
 #define SEG_DIR_MAX 256u
 #define SEG_PATH_MAX (SEG_DIR_MAX + SEG_NAME_MAX + 16)

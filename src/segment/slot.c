@@ -35,7 +35,8 @@ static struct slot *slot_at(struct segment *seg, uint32_t id)
 
 struct slot *slot_by_id(struct segment *seg, uint32_t id)
 {
-	if (id == 0 || (id > slot_limit(seg) && id != seg->hdr->max_slots + 1))
+	if (id == 0 || (id > slot_limit(seg) && id <= seg->hdr->max_slots) ||
+	    id > seg->hdr->max_slots + SEG_SLOTS_SPARE)
 		return NULL;
 	return slot_at(seg, id);
 }
@@ -158,24 +159,51 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 	store_release(&s->state, SLOT_LIVE); /* pairs with slot_state_of */
 }
 
+/* ---- a crowd ---------------------------------------------------------------------------------- */
+
+/* A spare slot that no dead claimer left behind.  acquire: pairs with the release of IDLE below. */
+static struct slot *slot_spare(struct segment *seg)
+{
+	uint32_t k;
+
+	for (k = 1; k <= SEG_SLOTS_SPARE; k++)
+		if (load_acquire(&slot_at(seg, seg->hdr->max_slots + k)->state) != SLOT_LIVE)
+			return slot_at(seg, seg->hdr->max_slots + k);
+	return NULL;
+}
+
+/* Under flock.  Dead claimers' spare slots are cleared away as well. */
+static void slot_reap_as(struct slot *spare)
+{
+	uint32_t k, max = spare->seg->hdr->max_slots;
+
+	slot_reap(spare);
+	for (k = 1; k <= SEG_SLOTS_SPARE; k++)
+		slot_takeover(spare, max + k);
+	magazines_flush(spare);
+	stock_drain(spare, 0);
+	store_release(&spare->state, SLOT_IDLE); /* pairs with slot_spare */
+}
+
 /*
- * All slots are taken.  Clearing away the dead needs a slot, so there is one more than max_slots,
+ * All slots are taken.  Clearing away the dead needs a slot, so there are a few more than max_slots,
  * for whoever holds the file's flock, which the kernel drops when its holder dies.
  */
 static struct slot *slot_claim_crowded(struct segment *seg)
 {
-	struct slot *spare = slot_at(seg, seg->hdr->max_slots + 1), *got = NULL;
-	int fd = seg->read_only ? -1 : commit_open(seg_local(seg));
+	struct seg_local *sl = seg_local(seg);
+	uint64_t spares = (uint64_t)((char *)slot_at(seg, seg->hdr->max_slots + 1) - (char *)seg->hdr);
+	struct slot *spare, *got = NULL;
+	int fd = seg->read_only ? -1 : commit_open(sl);
 
 	if (fd < 0)
 		return NULL;
-	if (sys_call3(SYS_flock, fd, LOCK_EX, 0) == 0 &&
-	    commit_range(seg_local(seg), (uint64_t)((char *)spare - (char *)seg->hdr), PAGE_BYTES) == 0) {
-		slot_occupy(seg, spare);
-		slot_reap(spare);
-		magazines_flush(spare);
-		stock_drain(spare, 0);
-		store_release(&spare->state, SLOT_IDLE); /* for symmetry: flock protects it */
+	if (sys_call3(SYS_flock, fd, LOCK_EX, 0) == 0 && commit_range(sl, spares, SEG_SLOTS_SPARE * PAGE_BYTES) == 0) {
+		spare = slot_spare(seg);
+		if (spare) {
+			slot_occupy(seg, spare);
+			slot_reap_as(spare);
+		}
 		got = slot_claim_idle(seg);
 	}
 	sys_call3(SYS_close, fd, 0, 0);
