@@ -2,13 +2,14 @@
 /*
  * A process dies after its n-th instruction inside a change of names, for n all over the change.
  * Afterwards the tree is as before or as after it, counts and sizes agree, every directory can be used on,
- * and at most one object is lost.
+ * and deaths that lose an inode are rare.
  */
 #include "kill/lib/step.h"
 #include "names_check.h"
 
 #define PRINT_SIZE 8192
-#define LOST_AT_MOST 2 /* inodes: of a death in the instants that names_record.c and inode.c tell */
+/* Of a death in one of the instants that inode.c and names_record.c tell: an inode, and the directories above it. */
+#define LOST_AT_MOST 4
 
 struct deed {
 	const char *name;
@@ -18,6 +19,7 @@ struct deed {
 static struct names_world nw;
 static const struct deed *deed;
 static char top[32];
+static unsigned long losses;
 
 /* ---- a small tree, and what is done to it ----------------------------------------------------------- */
 
@@ -265,6 +267,7 @@ static bool die_once(struct who *w, const char *before, const char *after, unsig
 	use_on(w);
 	remove_tree(w, "");
 	lost = settled_inodes(w) - inodes;
+	losses += lost > 0;
 	if (lost < 0 || lost > LOST_AT_MOST) {
 		fprintf(stderr, "%s, dead after %lu instructions: %ld inodes lost\n", deed->name, n, (long)lost);
 		abort();
@@ -283,7 +286,9 @@ static void die_all_over(const struct deed *d, uint64_t *random)
 	plan(&w, before, after);
 	for (n = test_random(random) % stride; die_once(&w, before, after, n); n += 1 + test_random(random) % (2 * stride))
 		kills++;
-	fprintf(stderr, "%s: %lu deaths over %lu instructions\n", d->name, kills, n);
+	fprintf(stderr, "%s: %lu deaths over %lu instructions, %lu lost an inode\n", d->name, kills, n, losses);
+	CHECK(losses <= 2 + kills / 10);
+	losses = 0;
 }
 
 static void every_death_leaves_the_tree_before_or_after_the_change(void **state)

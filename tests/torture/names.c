@@ -3,7 +3,7 @@
  * names.c - names under concurrent change, by threads and by processes, with what must always hold
  * checked while it goes on, and the whole tree and the number of inodes checked after it.
  */
-#include "names_world.h"
+#include "names_check.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -16,80 +16,6 @@ static struct names_world nw;
 static struct inode *world_root;
 static int64_t inodes_before;
 static atomic_u32 *stop; /* shared by all processes */
-
-/* ---- what holds in every tree that is at rest --------------------------------------------------- */
-
-struct check {
-	struct who *w;
-	struct inode *dir;
-	char path[PATH_LIMIT];
-	long entries, subdirs;
-};
-
-static void check_dir(struct who *w, const char *path);
-
-static void check_entry(void *ctx, const struct n_dirent *e)
-{
-	struct check *c = ctx;
-	char path[PATH_LIMIT + NAME_LIMIT + 2];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s", c->path, e->name);
-	CHECK(n_lstat(c->w, path, &st) == 0);
-	CHECK(st.st_ino == e->ino && IFTODT(st.st_mode) == e->type);
-	c->entries++;
-	if (!S_ISDIR(st.st_mode)) {
-		CHECK(st.st_nlink >= 1);
-		return;
-	}
-	c->subdirs++;
-	check_dir(c->w, path);
-}
-
-static void check_dir(struct who *w, const char *path)
-{
-	struct check c = {.w = w};
-	struct stat st, up;
-	char dotdot[PATH_LIMIT + 4];
-
-	snprintf(c.path, sizeof(c.path), "%s", path);
-	CHECK(n_open(w, *path ? path : "/", O_RDONLY | O_DIRECTORY, 0, &c.dir) == 0);
-	n_list(w, c.dir, check_entry, &c);
-	CHECK(n_stat(w, *path ? path : "/", &st) == 0);
-	CHECK(st.st_nlink == (nlink_t)(2 + c.subdirs));
-	CHECK(st.st_size == 40 + 20 * c.entries);
-	if (*path) {
-		snprintf(dotdot, sizeof(dotdot), "%s/..", path);
-		CHECK(n_stat(w, dotdot, &up) == 0);
-		*strrchr(c.path, '/') = 0;
-		CHECK(n_stat(w, *c.path ? c.path : "/", &st) == 0);
-		CHECK(st.st_ino == up.st_ino);
-	}
-	n_put(w, c.dir);
-}
-
-static void remove_tree(struct who *w, const char *path);
-
-static void remove_entry_(void *ctx, const struct n_dirent *e)
-{
-	struct check *c = ctx;
-	char path[PATH_LIMIT + NAME_LIMIT + 2];
-
-	snprintf(path, sizeof(path), "%s/%s", c->path, e->name);
-	if (e->type == DT_DIR)
-		remove_tree(c->w, path);
-	CHECK((e->type == DT_DIR ? n_rmdir(c->w, path) : n_unlink(c->w, path)) == 0);
-}
-
-static void remove_tree(struct who *w, const char *path)
-{
-	struct check c = {.w = w};
-
-	snprintf(c.path, sizeof(c.path), "%s", path);
-	CHECK(n_open(w, *path ? path : "/", O_RDONLY | O_DIRECTORY, 0, &c.dir) == 0);
-	n_list(w, c.dir, remove_entry_, &c);
-	n_put(w, c.dir);
-}
 
 static int begin(void **state)
 {
