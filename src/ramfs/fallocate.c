@@ -132,6 +132,20 @@ static bool space_for(struct slot *self, struct inode *inode, uint64_t first, ui
 	return holes <= space.free_pages;
 }
 
+/* tmpfs takes pages that were allocated before, and are again, for written: SEEK_DATA finds them. */
+static void mark_written_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end)
+{
+	struct file_part *file = &inode->file;
+	uint64_t at = first, entry;
+
+	for (; (entry = radix_next_epoch(&file->pages, &at, end)); at++) { /* lock held */
+		if (!at)
+			tracked_store(&file->data_flags, 0);
+		else if (entry & DATA_UNWRITTEN)
+			radix_store(self, &file->pages, at, entry & ~DATA_UNWRITTEN, NULL); /* no new node */
+	}
+}
+
 /* Every hole of [first, end) gets an unwritten page.  0 or -ENOSPC. */
 static int alloc_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end)
 {
@@ -140,6 +154,7 @@ static int alloc_locked(struct slot *self, struct inode *inode, uint64_t first, 
 
 	if (!space_for(self, inode, first, end))
 		return -ENOSPC;
+	mark_written_locked(self, inode, first, end);
 	while ((at = radix_next_hole_epoch(&inode->file.pages, at, end)) < end) { /* lock held */
 		uint64_t next = at, n;
 

@@ -2,6 +2,7 @@
 /*
  * names_birth.c - inodes before they have a name: owner, mode, ACL, what their type needs.
  *
+ * Until its name's record is written such an inode is in the thread's ledger, so a death frees it.
  * Nobody else sees such an inode, so nothing is locked and stores are relaxed; the store into its dentry publishes it.
  */
 #include "base/copy.h"
@@ -21,20 +22,11 @@ static int birth_symlink(struct slot *self, struct birth *b, struct inode *inode
 	return 0;
 }
 
-/* Counted, for as long as the new directory lives; the caller is in a section that found `dir`. */
-static int birth_directory(struct inode *dir, struct inode *inode)
-{
-	if (!inode_get_epoch(dir))
-		return -ENOENT;
-	store_relaxed(&inode->dir.parent, dir); /* not published */
-	return 0;
-}
-
-static int birth_by_type(struct who *w, struct inode *dir, struct birth *b, struct inode *inode)
+static int birth_by_type(struct who *w, struct birth *b, struct inode *inode)
 {
 	switch (b->mode & S_IFMT) {
 	case S_IFDIR:
-		return birth_directory(dir, inode);
+		return 0; /* its parent is counted by the record */
 	case S_IFLNK:
 		return birth_symlink(w->self, b, inode);
 	case S_IFCHR:
@@ -68,9 +60,9 @@ int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct in
 	inode = inode_new(w, own.mode, own.uid, own.gid);
 	if (!inode)
 		return -ENOSPC;
-	ref_init(&inode->refs, b->keep ? 2 : 1);
+	ledger_add(w->self, inode, LEDGER_INODE);
 	store_relaxed(&inode->nlink, S_ISDIR(b->mode) ? 2 : 1); /* not published */
-	err = birth_by_type(w, dir, b, inode);
+	err = birth_by_type(w, b, inode);
 	if (!err)
 		err = birth_acl(w, dir, inode);
 	if (err) {
@@ -84,5 +76,8 @@ int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct in
 void birth_undo(struct slot *self, struct inode *inode)
 {
 	ref_init(&inode->refs, 1); /* whatever was meant for names and callers */
+	ledger_del(self, inode);
+	if (S_ISDIR(inode_type(inode)))
+		store_relaxed(&inode->dir.parent, NULL); /* who counted it takes it back; nobody else sees it */
 	inode_put(self, inode);
 }

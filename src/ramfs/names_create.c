@@ -35,34 +35,53 @@ static int create_prepare_epoch(struct who *w, struct walk *k, struct birth *b, 
 	return -ENOSPC;
 }
 
-static void create_record(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode)
+static void create_record(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode, bool keep)
 {
 	uint64_t args[NAMES_ARGS] = {0};
+	bool is_dir = S_ISDIR(inode_type(inode));
 
 	store_relaxed(&inode->alias, d); /* not published */
+	if (is_dir)
+		store_relaxed(&inode->dir.parent, dir); /* not published */
+	args[NA_GAINS] = is_dir ? na_word(dir) : 0;
 	args[NA_DIR] = na_word(dir);
 	args[NA_DENTRY] = na_word(d);
 	args[NA_INODE] = na_word(inode);
 	/* Relaxed: lock held. */
 	args[NA_SIZE] = load_relaxed(&dir->size) + DIR_ENTRY_SIZE;
-	args[NA_NLINKS] = load_relaxed(&dir->nlink) + (S_ISDIR(inode_type(inode)) ? 1u : 0u);
+	args[NA_NLINKS] = load_relaxed(&dir->nlink) + (is_dir ? 1u : 0u);
 	args[NA_NOW] = load_relaxed(&inode->ctime); /* as young as the inode */
 	intent_begin(self, INTENT_CREATE, NAMES_ARGS, args);
+	/* The record has the inode now.  With `keep` the ledger stands for the caller's reference from here on. */
+	if (keep)
+		ref_init(&inode->refs, 2);
+	else
+		ledger_del(self, inode);
+}
+
+/* The new directory's reference on its parent, which is locked and not dead. */
+static void create_count_parent(struct slot *self, struct inode *dir)
+{
+	if (!na_inode(&self->intent, NA_GAINS))
+		return;
+	(void)ref_get(&dir->refs);
+	intent_step(self, NS_COUNTED);
 }
 
 /* Lock held, in a section.  Leaves the section.  0: done; else nothing has changed, d and inode are the caller's. */
-static int create_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode)
+static int create_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode, bool keep)
 {
 	struct names_owed owed;
 	int err;
 
-	create_record(self, dir, d, inode);
+	create_record(self, dir, d, inode, keep);
 	err = dentry_reserve_locked(self, dir, d);
 	if (err) {
 		intent_end(self);
 		epoch_exit(self);
 		return err;
 	}
+	create_count_parent(self, dir);
 	names_commit(&self->intent);
 	names_finish(self, &self->intent);
 	epoch_exit(self);
@@ -95,13 +114,11 @@ LOCK_NO_ANALYSIS int names_create_epoch(struct who *w, struct walk *k, struct bi
 		err = -EEXIST;
 	if (err)
 		goto out_lock;
-	err = create_locked(self, dir, d, inode); /* leaves the section */
+	err = create_locked(self, dir, d, inode, b->keep); /* leaves the section */
 	entries = dir_entries(dir);
 	names_unlock(self, dir);
 	if (err)
 		goto out;
-	if (b->keep)
-		ledger_add(self, inode, LEDGER_INODE);
 	b->inode = inode;
 	dentry_settle(self, dir, entries);
 	return 0;
@@ -216,7 +233,6 @@ int ramfs_tmpfile(struct who *w, struct inode *start, const char *path, uint32_t
 	store_relaxed(&inode->nlink, 0);
 	if (!(flags & O_EXCL))
 		store_relaxed(&inode->flags, load_relaxed(&inode->flags) | INODE_TMPFILE);
-	ledger_add(self, inode, LEDGER_INODE);
 	*out = inode;
 	return 0;
 }

@@ -81,7 +81,7 @@ struct birth {
 	bool want_dir; /* "name/" is fine */
 	struct inode *inode; /* out, with keep */
 };
-/* In a section.  An inode with its name's reference (and the caller's), nlink set. */
+/* In a section.  An inode with one reference, which is in the ledger, and nlink set. */
 int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct inode **out);
 void birth_undo(struct slot *self, struct inode *inode);
 

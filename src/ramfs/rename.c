@@ -236,6 +236,8 @@ static void rename_record(struct renaming *r)
 	if (r->whiteout)
 		store_relaxed(&r->whiteout->alias, r->d1); /* not published */
 	intent_begin(r->w->self, r->flags & RENAME_EXCHANGE ? INTENT_EXCHANGE : INTENT_RENAME, NAMES_ARGS, args);
+	if (r->whiteout)
+		ledger_del(r->w->self, r->whiteout); /* the record has it now */
 }
 
 /* ---- carrying it out -------------------------------------------------------------------------------- */
