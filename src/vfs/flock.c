@@ -191,6 +191,8 @@ static int flocks_set(struct slot *self, struct inode *inode, const struct lock_
 	flocks_lock(self, fs);
 	err = set_locked(self, fs, rq, wait, &waiter);
 	flocks_leave_queue_locked(self, fs, waiter);
+	if (!err && waiter)
+		flocks_taken_locked(self, fs, rq);
 	if (!err ? rq->type != F_WRLCK : waiter != NULL)
 		flocks_freed_locked(self, fs, rq, &wakes); /* given up, downgraded, or no longer waiting for it */
 	flocks_unlock(self, fs);

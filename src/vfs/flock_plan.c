@@ -215,7 +215,7 @@ static bool start_tree_sane(struct rb_root *root, uint8_t type, uint32_t *count)
 		struct range *r = container_of(n, struct range, by_start);
 
 		++*count;
-		if (range_type(r) != type || r->max_end < r->end)
+		if (range_type(r) != type || r->key != r->start || r->max_end < r->end)
 			return false;
 		if (!first && type == F_WRLCK && r->start <= last_end)
 			return false;

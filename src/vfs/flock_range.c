@@ -30,11 +30,6 @@ static void range_update(struct rb_node *n)
 			r->max_end = max_of(r->max_end, of_start_node(n->child[side])->max_end);
 }
 
-static void range_no_update(struct rb_node *n)
-{
-	(void)n;
-}
-
 /* ---- by owner --------------------------------------------------------------------------- */
 
 static bool owner_key_before(const void *owner, uint64_t start, const struct range *r)
@@ -78,10 +73,16 @@ static void range_insert_by_owner(struct flocks *fs, struct rb_root *root, struc
 		side = !owner_key_before(r->owner, r->start, of_owner_node(n));
 		n = n->child[side];
 	}
-	rb_insert(root, parent, side, &r->by_owner, range_no_update);
+	rb_insert(root, parent, side, &r->by_owner, NULL);
 }
 
 /* ---- by start ------------------------------------------------------------------------------ */
+
+/* Writers never overlap, so their tree needs no summary. */
+static rb_update_fn *range_summary(const struct range *r)
+{
+	return range_type(r) == F_WRLCK ? NULL : range_update;
+}
 
 static struct rb_root *range_root(struct flocks *fs, const struct range *r)
 {
@@ -98,10 +99,10 @@ static void range_insert_by_start(struct flocks *fs, struct rb_root *root, struc
 	while (n) {
 		fs->visits++;
 		parent = n;
-		side = r->start >= of_start_node(n)->start;
+		side = r->start >= of_start_node(n)->key;
 		n = n->child[side];
 	}
-	rb_insert(root, parent, side, &r->by_start, range_update);
+	rb_insert(root, parent, side, &r->by_start, range_summary(r));
 }
 
 /* The range with the lowest start that overlaps [start, end]. */
@@ -115,7 +116,7 @@ static struct range *range_first_overlap(struct flocks *fs, struct rb_node *n, u
 			n = n->child[0]; /* whoever reaches `start` from there starts before all at the right */
 			continue;
 		}
-		if (r->start > end)
+		if (r->key > end)
 			return NULL;
 		if (r->end >= start)
 			return r;
@@ -150,14 +151,33 @@ static struct range *range_next_overlap(struct flocks *fs, struct range *r, uint
 	}
 }
 
-/* Skips the owner's own: those the request replaces anyway. */
-static struct range *range_of_another(struct flocks *fs, struct rb_root *root, const struct lock_request *rq)
+/* Both skip the owner's own: those the request replaces anyway. */
+static struct range *reader_of_another(struct flocks *fs, struct rb_root *root, const struct lock_request *rq)
 {
 	struct range *r = range_first_overlap(fs, root->top, rq->start, rq->end);
 
 	while (r && r->owner == rq->owner)
 		r = range_next_overlap(fs, r, rq->start, rq->end);
 	return r;
+}
+
+/* Disjoint: in order of start is in order of end. */
+static struct range *writer_of_another(struct flocks *fs, struct rb_root *root, const struct lock_request *rq)
+{
+	struct rb_node *n = root->top;
+	struct range *r = NULL;
+
+	while (n) {
+		bool reaches = of_start_node(n)->max_end >= rq->start; /* a writer's is its end */
+
+		fs->visits++;
+		if (reaches)
+			r = of_start_node(n);
+		n = n->child[!reaches];
+	}
+	while (r && r->start <= rq->end && r->owner == rq->owner)
+		r = of_start_node(rb_next(&r->by_start));
+	return r && r->start <= rq->end ? r : NULL;
 }
 
 struct range *range_conflict_locked(struct flocks *fs, const struct lock_request *rq)
@@ -167,8 +187,8 @@ struct range *range_conflict_locked(struct flocks *fs, const struct lock_request
 
 	if (rq->type == F_UNLCK)
 		return NULL;
-	writer = range_of_another(fs, &t->writers, rq);
-	reader = rq->type == F_WRLCK ? range_of_another(fs, &t->readers, rq) : NULL;
+	writer = writer_of_another(fs, &t->writers, rq);
+	reader = rq->type == F_WRLCK ? reader_of_another(fs, &t->readers, rq) : NULL;
 	if (writer && reader)
 		return writer->start < reader->start ? writer : reader;
 	return writer ? writer : reader;
@@ -180,6 +200,8 @@ void range_insert_locked(struct flocks *fs, struct range *r)
 {
 	enum lock_space space = kind_space(r->kind);
 
+	r->key = r->start;
+	r->max_end = r->end;
 	range_insert_by_owner(fs, &fs->trees[space].by_owner, r);
 	range_insert_by_start(fs, range_root(fs, r), r);
 	fs->count[space]++;
@@ -197,8 +219,8 @@ void range_remove_locked(struct flocks *fs, struct range *r)
 {
 	enum lock_space space = kind_space(r->kind);
 
-	rb_erase(&fs->trees[space].by_owner, &r->by_owner, range_no_update);
-	rb_erase(range_root(fs, r), &r->by_start, range_update);
+	rb_erase(&fs->trees[space].by_owner, &r->by_owner, NULL);
+	rb_erase(range_root(fs, r), &r->by_start, range_summary(r));
 	fs->count[space]--;
 	range_set_free(fs, r);
 }

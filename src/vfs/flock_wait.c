@@ -6,8 +6,8 @@
  * record locks of the whole segment.  Edges lead from want.owner to blocked_by.
  * Protection: see the letters in flock_priv.h; flock_graph_lock is taken below flocks.lock.
  * Waking: who frees a range wakes, in order of arrival, the waiters whose range it is and who
- * had it in their way; of those that exclude one another only the first, the others wait for that one from
- * then on.  The woken try again and keep their place until they have the lock.
+ * had it in their way; of those that exclude one another only the first, the others are `behind` it from
+ * then on, which is no edge: it has nothing yet.  The woken try again and keep their place until they have the lock.
  * An edge is gone from the moment its reason is, so a cycle that is found is a cycle.
  * Progress: blocking.  Each waiter looks again every WAIT_NAP_NS, for a holder or a waker may have died.
  * Death: lists are single links, changed by one store each.  The place of a dead waiter blocks
@@ -134,7 +134,7 @@ static const struct flock_waiter *woken_before(const struct flocks *fs, const st
 	const struct flock_waiter *u;
 
 	for (u = fs->waiters; u != w; u = u->next)
-		if (!u->blocked_by && requests_exclude(&u->want, &w->want))
+		if (!u->blocked_by && !u->behind && requests_exclude(&u->want, &w->want))
 			return u;
 	return NULL;
 }
@@ -153,6 +153,27 @@ void flock_wakes_send(struct flock_wakes *wakes)
 		futex_wake(wakes->word[--wakes->count], 1);
 }
 
+static bool waits_for(const struct flock_waiter *w, const struct lock_request *rq)
+{
+	return (w->blocked_by == rq->owner || w->behind == rq->owner) &&
+	       kind_space(w->want.kind) == kind_space(rq->kind) &&
+	       ranges_overlap(w->want.start, w->want.end, rq->start, rq->end);
+}
+
+void flocks_taken_locked(struct slot *self, struct flocks *fs, const struct lock_request *rq)
+{
+	struct vfs_root *root = graph_lock(self);
+	struct flock_waiter *w;
+
+	for (w = fs->waiters; w; w = w->next) {
+		if (w->behind != rq->owner || !requests_exclude(&w->want, rq))
+			continue;
+		w->blocked_by = rq->owner;
+		w->behind = NULL;
+	}
+	graph_unlock(self, root);
+}
+
 void flocks_freed_locked(struct slot *self, struct flocks *fs, const struct lock_request *rq, struct flock_wakes *out)
 {
 	struct vfs_root *root;
@@ -164,11 +185,11 @@ void flocks_freed_locked(struct slot *self, struct flocks *fs, const struct lock
 	for (w = fs->waiters; w; w = w->next) {
 		const struct flock_waiter *first;
 
-		if (w->blocked_by != rq->owner || kind_space(w->want.kind) != kind_space(rq->kind) ||
-		    !ranges_overlap(w->want.start, w->want.end, rq->start, rq->end))
+		if (!waits_for(w, rq))
 			continue;
 		first = woken_before(fs, w);
-		w->blocked_by = first ? first->want.owner : NULL;
+		w->blocked_by = NULL;
+		w->behind = first ? first->want.owner : NULL;
 		if (first)
 			continue;
 		store_release(&w->woken, 1u); /* pairs with the kernel's look in futex_wait */
@@ -188,6 +209,7 @@ static struct flock_waiter *waiter_new(struct slot *self, const struct lock_requ
 	w->next = NULL;
 	w->graph = NULL;
 	w->blocked_by = NULL;
+	w->behind = NULL;
 	w->want = *rq;
 	w->mark = 0;
 	w->queued = false;
@@ -217,6 +239,7 @@ static int waiter_block(struct slot *self, struct flocks *fs, struct flock_waite
 		return -EDEADLK;
 	}
 	w->blocked_by = in_way->owner;
+	w->behind = NULL;
 	store_relaxed(&w->woken, 0); /* wakers come under the lock that we hold */
 	graph_remove_locked(root, w); /* it may have been there for another holder */
 	if (counts) {
