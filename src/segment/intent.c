@@ -49,8 +49,8 @@ void ledger_del(struct slot *self, void *obj)
 {
 	int k;
 
-	/* Objects are 64-byte aligned; calls nest, so the latest entry is found last. */
-	for (k = SLOT_LEDGER - 1; k >= 0; k--) {
+	/* Objects are 64-byte aligned.  Of two equal entries either will do. */
+	for (k = 0; k < SLOT_LEDGER; k++) {
 		if ((load_relaxed(&self->ledger[k]) & ~UINT64_C(7)) != (uintptr_t)obj) /* [o] */
 			continue;
 		store_release(&self->ledger[k], 0); /* read after our death */

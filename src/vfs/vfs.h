@@ -165,10 +165,10 @@ struct who {
 /* SEG_ROOT_VFS */
 struct vfs_root {
 	struct inode *root;
-	struct lock rename_lock; /* LOCK_RENAME */
 	uint64_t dev; /* st_dev: one per segment, minor < 256 */
+	_Alignas(CACHE_LINE) struct lock rename_lock; /* LOCK_RENAME; read by every rename */
 	/* who waits for whose record lock, in the whole segment; zero at the start: flock_wait.c */
-	struct lock flock_graph_lock; /* LOCK_WAITQ */
+	_Alignas(CACHE_LINE) struct lock flock_graph_lock; /* LOCK_WAITQ */
 	struct flock_waiter *flock_graph; /* under flock_graph_lock */
 };
 #define VFS_MNT_ID 0x5e1fu /* statx's stx_mnt_id: a shelf is one mount */
