@@ -86,6 +86,7 @@ static int step_link(struct walker *k, struct inode *link, const char *rest)
 {
 	if (k->links++ >= SYMLINK_LIMIT || (k->flags & WALK_NO_SYMLINKS))
 		return -ELOOP;
+	attr_touch_atime(k->w->self, link); /* relatime: a store at most once a day */
 	if (*rest)
 		k->rest[k->depth++] = rest;
 	else if (!k->depth)
@@ -216,10 +217,10 @@ static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t l
 	out->last_hash = hash;
 	out->last_kind = component_kind(k->at, len);
 	out->trailing_slash = end != k->at + len;
+	if (unlikely(len > NAME_LIMIT) && (!(k->flags & WALK_PARENT) || name_too_long(k->dir) == -ENOENT))
+		return name_too_long(k->dir);
 	if (k->flags & WALK_PARENT)
 		return 0;
-	if (unlikely(len > NAME_LIMIT))
-		return name_too_long(k->dir);
 	if (likely(out->last_kind == LAST_NAME))
 		return end_at_name(k, out, link);
 	return end_at_dots(k, out);
