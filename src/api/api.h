@@ -168,6 +168,7 @@ struct place {
 int call_begin(struct who *w, struct shelf_task *t);
 /* 0, -EFAULT, -ENOENT (""), -EBADF, -ENOTDIR */
 int place_get(struct who *w, int dirfd, const char *path, struct place *out);
+int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out); /* openat2 */
 void place_put(struct who *w, struct place *p);
 int call_end(struct who *w, int result);
 

@@ -12,9 +12,10 @@ static int path_check(const char *path, bool empty_ok)
 	return *path || empty_ok ? 0 : -ENOENT;
 }
 
-static bool needs_dirfd(int dirfd, const char *path)
+/* Below WALK_IN_ROOT an absolute path starts at the descriptor too. */
+static bool needs_dirfd(int dirfd, const char *path, unsigned walk_flags)
 {
-	return dirfd != AT_FDCWD && *path != '/';
+	return dirfd != AT_FDCWD && (*path != '/' || (walk_flags & WALK_IN_ROOT));
 }
 
 static int dirfd_bad(const char *path)
@@ -40,7 +41,7 @@ static int look_walk_epoch(struct look *l, int dirfd, const char *path, unsigned
 	struct inode *start = NULL;
 	int err;
 
-	if (needs_dirfd(dirfd, path)) {
+	if (needs_dirfd(dirfd, path, walk_flags)) {
 		err = fd_borrow(l->w.self, l->w.files, dirfd, &l->at);
 		if (err) {
 			l->at = NULL;
@@ -133,11 +134,16 @@ int call_end(struct who *w, int result)
 
 int place_get(struct who *w, int dirfd, const char *path, struct place *out)
 {
+	return place_get_as(w, dirfd, path, 0, out);
+}
+
+int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out)
+{
 	int err = path_check(path, false);
 
 	out->at = NULL;
 	out->start = NULL;
-	if (err || !needs_dirfd(dirfd, path))
+	if (err || !needs_dirfd(dirfd, path, walk_flags))
 		return err;
 	err = fd_get(w->self, w->files, dirfd, &out->at);
 	if (err) {

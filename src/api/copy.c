@@ -155,10 +155,7 @@ static ssize_t send_check(struct pair *p, uint64_t pos, size_t count)
 		return err;
 	if (!file_writable(p->out.f))
 		return -EBADF;
-	err = p->out.f->head.type == FD_TYPE_REG ? range_ok(load_relaxed(&p->out.f->pos), count) : 0; /* [p] */
-	if (err)
-		return err;
-	return p->in.f->head.type == FD_TYPE_REG ? 0 : -EINVAL;
+	return p->out.f->head.type == FD_TYPE_REG ? range_ok(load_relaxed(&p->out.f->pos), count) : 0; /* [p] */
 }
 
 /* One piece, through a buffer of ours; *out moves where the file has an offset to move. */
@@ -217,10 +214,10 @@ static ssize_t send_locked(struct pair *p, off_t *offset, size_t count)
 		return n;
 	if (to_file ? load_relaxed(&p->out.f->flags) & O_APPEND : !file_ops_of(p->out.f)->write) /* a flag */
 		return -EINVAL;
-	n = send_data(p, in, &out, count);
+	n = p->in.f->head.type == FD_TYPE_REG ? send_data(p, in, &out, count) : -EINVAL;
+	use_touch(&p->in); /* whatever came of it, as Linux */
 	if (n <= 0)
 		return n;
-	use_touch(&p->in);
 	offset_set(&p->in, offset, in + (uint64_t)n);
 	if (to_file)
 		offset_set(&p->out, NULL, out);

@@ -77,6 +77,28 @@ out:
 	return err;
 }
 
+/* AT_FDCWD and "": a directory, so it will not be linked; but all else is looked at first. */
+static int link_cwd(struct who *w, int tofd, const char *to)
+{
+	struct place target;
+	struct inode *cwd;
+	int err = place_get(w, tofd, to, &target);
+
+	if (err)
+		return err;
+	epoch_enter(w->self);
+	do
+		cwd = load_acquire(&w->fs->cwd); /* pairs with fs_set_cwd */
+	while (!inode_get_epoch(cwd));
+	ledger_add(w->self, cwd, LEDGER_INODE);
+	epoch_exit(w->self);
+	err = ramfs_link(w, NULL, NULL, cwd, false, target.start, to);
+	ledger_del(w->self, cwd);
+	inode_put(w->self, cwd);
+	place_put(w, &target);
+	return err;
+}
+
 static int link_path(struct who *w, int fromfd, const char *from, int flags, int tofd, const char *to)
 {
 	struct place source, target;
@@ -102,7 +124,7 @@ static int link_any(struct who *w, int fromfd, const char *from, int tofd, const
 	bool by_fd = from && !*from && (flags & AT_EMPTY_PATH);
 
 	if (by_fd && fromfd == AT_FDCWD)
-		return -EPERM; /* the working directory: no links to directories */
+		return link_cwd(w, tofd, to);
 	return by_fd || fd >= 0 ? link_fd(w, fd, tofd, to) : link_path(w, fromfd, from, flags, tofd, to);
 }
 

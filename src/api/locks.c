@@ -36,7 +36,10 @@ int shelf_flock(struct shelf_task *t, int fd, int operation)
 	err = use_begin_change(&u, t, fd, false);
 	if (err)
 		return err;
-	err = file_has_inode(u.f) ? flock_bsd(&u.w, u.f, operation) : -EINVAL;
+	if (what != LOCK_UN && !file_readable(u.f) && !file_writable(u.f))
+		err = -EBADF; /* access mode 3 */
+	else
+		err = file_has_inode(u.f) ? flock_bsd(&u.w, u.f, operation) : -EINVAL;
 	use_end(&u);
 	return err;
 }

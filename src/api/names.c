@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c - making and removing names: each call places its path and hands it to the file system. */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/api.h"
 
@@ -71,6 +72,8 @@ int shelf_symlinkat(struct shelf_task *t, const char *target, int dirfd, const c
 		return -EFAULT;
 	if (!*target)
 		return -ENOENT;
+	if (strnlen(target, PATH_LIMIT) == PATH_LIMIT)
+		return -ENAMETOOLONG;
 	err = call_at(&c, t, dirfd, path);
 	return err ? err : call_at_end(&c, ramfs_symlink(&c.w, target, c.place.start, path));
 }

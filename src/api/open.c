@@ -5,7 +5,7 @@
  * An open that may leave something behind (O_CREAT, O_TRUNC, O_TMPFILE) takes its number and its file
  * object first, so that EMFILE, ENFILE and a full segment leave no trace.  Any other walks first: when it
  * fails it has stored nothing that is shared.  Linux looks at the numbers before it looks at the path,
- * so a full table still answers EMFILE: the highest number allowed being open is what says "full".
+ * so a full table still answers EMFILE; it is asked only where the highest number allowed is open.
  */
 #include <linux/openat2.h>
 #include <string.h>
@@ -96,8 +96,6 @@ static int opening_init(struct opening *o, const struct open_how *how)
 	o->flags = (uint32_t)(how->flags & ~O_CLOFORK_);
 	if (o->flags & (O_SYNC & ~O_DSYNC))
 		o->flags |= O_DSYNC;
-	if (o->flags & O_CREAT && o->flags & O_EXCL)
-		o->flags |= O_NOFOLLOW;
 	o->mode = (uint32_t)how->mode;
 	o->walk = walk_of_resolve(how->resolve);
 	o->bits = (how->flags & O_CLOEXEC ? FD_CLOEXEC_BIT : 0u) | (how->flags & O_CLOFORK_ ? FD_CLOFORK_BIT : 0u);
@@ -113,7 +111,7 @@ static int open_inode(struct opening *o, struct open_walk *found)
 	int err;
 
 	scheme_names_enter(o->w.self);
-	err = place_get(&o->w, o->dirfd, o->path, &p);
+	err = place_get_as(&o->w, o->dirfd, o->path, o->walk, &p);
 	if (err)
 		goto out;
 	if (o->flags & O_TMPFILE_BIT) {
@@ -179,11 +177,18 @@ static int open_read_only(struct opening *o)
 	return -EROFS;
 }
 
+/* Is there no number for it?  Not while the highest allowed is free; else ask the table. */
 static bool table_full(const struct opening *o)
 {
 	uint64_t limit = min_of(nofile_of(&o->w), (uint64_t)FD_NUMBER_MAX);
+	int fd;
 
-	return !limit || fd_get_bits(o->w.self, o->w.files, (int)(limit - 1)) >= 0;
+	if (limit && fd_get_bits(o->w.self, o->w.files, (int)(limit - 1)) < 0)
+		return false;
+	fd = fd_reserve(o->w.self, o->w.files, 0, limit);
+	if (fd >= 0)
+		fd_cancel(o->w.self, o->w.files, fd);
+	return fd < 0;
 }
 
 /* Nothing to leave behind: the path first. */

@@ -16,7 +16,7 @@
 #include "harness.h"
 #include "lib/lockstep.h"
 
-enum { RING = 512, CONTEXT = 20, ROOT_MODE = 0777, MAX_SIZE_MB = 512 };
+enum { RING = 256, CONTEXT = 20, ROOT_MODE = 0777, MAX_SIZE_MB = 512 };
 
 struct shared {
 	sem_t filled, empty, ready;

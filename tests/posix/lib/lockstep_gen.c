@@ -43,15 +43,17 @@ static void odd_path(uint64_t *state, char *path)
 {
 	static const char *const odd[] = { "", "/", ".", "..", "//", "a/", "./.", "a/..", "///a//b", "a/.", "b/../" };
 	uint32_t r = pick(state, 14);
+	size_t end;
 
 	if (r < 11) {
 		add_text(path, 0, odd[r]);
 		return;
 	}
 	/* a component too long; a path too long; one of just the greatest length */
-	memset(path, 'x', LS_PATH);
-	path[r == 11 ? 256 : r == 12 ? 5000 : 4095] = '\0';
-	for (size_t i = 1; r != 11 && path[i + 1]; i += 2)
+	end = r == 11 ? 256 : r == 12 ? 5000 : 4095;
+	memset(path, 'x', end);
+	path[end] = '\0';
+	for (size_t i = 1; r != 11 && i + 1 < end; i += 2)
 		path[i] = '/';
 }
 
@@ -79,9 +81,9 @@ static void make_path(uint64_t *state, char *path)
 
 static int make_fd(uint64_t *state)
 {
-	static const int odd[] = { -1, INT_MAX, INT_MIN, LS_NOFILE - 1, LS_NOFILE, 1000000, AT_FDCWD };
+	static const int odd[] = { -1, INT_MAX, INT_MIN, LS_NOFILE - 1, LS_NOFILE, 1000000 };
 
-	return pick(state, 60) ? (int)pick(state, 12) : odd[pick(state, 7)];
+	return pick(state, 60) ? (int)pick(state, 12) : odd[pick(state, 6)];
 }
 
 static int make_at(uint64_t *state)
@@ -89,9 +91,10 @@ static int make_at(uint64_t *state)
 	return pick(state, 4) ? AT_FDCWD : make_fd(state);
 }
 
+/* No data in the last page of all: there the kernel's own SEEK_DATA is wrong. */
 static int64_t make_offset(uint64_t *state)
 {
-	static const int64_t odd[] = { -1, INT64_MAX, INT64_MIN, INT64_MAX - 4095, 1LL << 40, (1LL << 32) - 1, -4096 };
+	static const int64_t odd[] = { -1, INT64_MAX, INT64_MIN, (1LL << 62) - 4095, 1LL << 40, (1LL << 32) - 1, -4096 };
 	uint32_t r = pick(state, 100);
 
 	if (r < 2)

@@ -100,12 +100,15 @@ static void dump_data(struct dump *d, int depth, int dir, const char *name)
 {
 	int64_t fd = ls_openat(d->s, dir, name, O_RDONLY | O_NOATIME, 0), at = 0, hole;
 	uint64_t hash = 1;
-	char text[100];
+	char text[300];
+	size_t end = 0;
 
 	while (fd >= 0 && (at = ls_lseek(d->s, (int)fd, at, SEEK_DATA)) >= 0) {
 		hole = ls_lseek(d->s, (int)fd, at, SEEK_HOLE);
 		hash = ls_hash(hash, &at, sizeof(at));
 		hash = ls_hash(hash, &hole, sizeof(hole));
+		if (end < sizeof(text) - 120)
+			end += (size_t)sprintf(text + end, "[%lld,%lld) ", (long long)at, (long long)hole);
 		while (at < hole) {
 			size_t want = hole - at < LS_BUFFER ? (size_t)(hole - at) : LS_BUFFER;
 			int64_t n = ls_pread(d->s, (int)fd, d->s->buf, want, at);
@@ -118,7 +121,7 @@ static void dump_data(struct dump *d, int depth, int dir, const char *name)
 		if (at < hole)
 			break;
 	}
-	snprintf(text, sizeof(text), "data %llx ends %lld", (unsigned long long)hash, (long long)at);
+	snprintf(text + end, sizeof(text) - end, "data %llx ends %lld", (unsigned long long)hash, (long long)at);
 	dump_line(d, depth + 1, "", text);
 	if (fd >= 0)
 		ls_close(d->s, (int)fd);
