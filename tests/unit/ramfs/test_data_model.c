@@ -60,8 +60,7 @@ static uint64_t pick_offset(struct model *m, uint64_t len)
 static void model_pages(struct model *m, uint64_t from, uint64_t end, int what)
 {
 	for (; from < end; from++)
-		if (what != UNWRITTEN || m->page[from] == HOLE)
-			m->page[from] = (unsigned char)what;
+		m->page[from] = (unsigned char)what;
 }
 
 static void model_written(struct model *m, uint64_t off, uint64_t len)
@@ -150,13 +149,15 @@ static void step_punch(struct model *m)
 
 static void step_allocate(struct model *m)
 {
-	uint64_t len = pick_length(m), off = pick_offset(m, len);
+	uint64_t len = pick_length(m), off = pick_offset(m, len), i;
 	int keep = pick(m, 2) ? FALLOC_FL_KEEP_SIZE : 0, zero = pick(m, 2) ? FALLOC_FL_ZERO_RANGE : 0;
 
 	CHECK(ramfs_fallocate(&m->world.w, m->file, keep | zero, off, len) == 0);
 	if (zero)
 		memset(m->data + off, 0, len);
-	model_pages(m, off / PAGE_BYTES, data_pages_of(off + len), UNWRITTEN);
+	/* Allocated twice is as good as written, as on tmpfs. */
+	for (i = off / PAGE_BYTES; i < data_pages_of(off + len); i++)
+		m->page[i] = m->page[i] == HOLE ? UNWRITTEN : WRITTEN;
 	if (!keep)
 		m->size = max_of(m->size, off + len);
 }
