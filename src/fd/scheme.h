@@ -18,7 +18,7 @@
 #include "fd/root.h"
 
 /* Last reference gone: count it out and call the release hook of its type. */
-void fd_release(struct slot *self, struct fd_file *file);
+void fd_release(struct slot *self, struct fd_file *file) __attribute__((cold));
 
 #if defined(SHELF_SCHEME_BIGLOCK) || defined(SHELF_SCHEME_SPINLOCK) ||                             \
 	defined(SHELF_SCHEME_RWLOCK) || defined(SHELF_SCHEME_REFCOUNT) ||                          \

@@ -32,22 +32,10 @@ struct fd_spin {
 	atomic_u32 sleepers;
 };
 
-/* One turn of waiting: pause, and after many a nap. */
-static inline void fd_spin_wait(struct fd_spin *s, unsigned *turns)
-{
-	uint32_t seen;
-
-	if (++*turns < FD_SPIN_TURNS) {
-		cpu_relax();
-		return;
-	}
-	add_relaxed(&s->sleepers, 1u); /* a hint for the release */
-	seen = load_relaxed(&s->word); /* futex_wait compares it again */
-	if (seen)
-		futex_wait(&s->word, seen, FD_SPIN_NAP_NS);
-	sub_relaxed(&s->sleepers, 1u);
-	*turns = 0;
-}
+/* spin.c: the contended paths, out of line as in a kernel. */
+void fd_spin_lock_slow(struct fd_spin *s) __attribute__((cold));
+void fd_read_lock_slow(struct fd_spin *s) __attribute__((cold));
+void fd_write_lock_slow(struct fd_spin *s) __attribute__((cold));
 
 static inline void fd_spin_wake(struct fd_spin *s)
 {
@@ -57,11 +45,8 @@ static inline void fd_spin_wake(struct fd_spin *s)
 
 static inline void fd_spin_lock(struct fd_spin *s)
 {
-	unsigned turns = 0;
-
-	while (xchg_acq_rel(&s->word, 1u)) /* pairs with fd_spin_unlock */
-		while (load_relaxed(&s->word)) /* only a hint */
-			fd_spin_wait(s, &turns);
+	if (unlikely(xchg_acq_rel(&s->word, 1u))) /* pairs with fd_spin_unlock */
+		fd_spin_lock_slow(s);
 }
 
 static inline void fd_spin_unlock(struct fd_spin *s)
@@ -72,13 +57,8 @@ static inline void fd_spin_unlock(struct fd_spin *s)
 
 static inline void fd_read_lock(struct fd_spin *s)
 {
-	unsigned turns = 0;
-
-	while (add_acq_rel(&s->word, 1u) >= FD_RW_WRITER) { /* pairs with fd_write_unlock */
-		sub_acq_rel(&s->word, 1u);
-		while (load_relaxed(&s->word) >= FD_RW_WRITER) /* only a hint */
-			fd_spin_wait(s, &turns);
-	}
+	if (unlikely(add_acq_rel(&s->word, 1u) >= FD_RW_WRITER)) /* pairs with fd_write_unlock */
+		fd_read_lock_slow(s);
 }
 
 static inline void fd_read_unlock(struct fd_spin *s)
@@ -89,14 +69,10 @@ static inline void fd_read_unlock(struct fd_spin *s)
 
 static inline void fd_write_lock(struct fd_spin *s)
 {
-	unsigned turns = 0;
 	uint32_t none = 0;
 
-	while (!cas_acq_rel(&s->word, &none, FD_RW_WRITER)) { /* pairs with the two unlocks */
-		none = 0;
-		while (load_relaxed(&s->word)) /* only a hint */
-			fd_spin_wait(s, &turns);
-	}
+	if (unlikely(!cas_acq_rel(&s->word, &none, FD_RW_WRITER))) /* pairs with the two unlocks */
+		fd_write_lock_slow(s);
 }
 
 static inline void fd_write_unlock(struct fd_spin *s)
