@@ -7,7 +7,8 @@
  * Protection: see the letters in flock_priv.h; flock_graph_lock is taken below flocks.lock.
  * Waking: who frees a range wakes, in order of arrival, the waiters whose range it is and who
  * had it in their way; of those that exclude one another only the first, the others are `behind` it from
- * then on, which is no edge: it has nothing yet.  The woken try again and keep their place until they have the lock.
+ * then on, which is no edge: it has nothing yet.  The woken try again and keep their place until they have the lock;
+ * one that finds another in the way has those behind it woken, for they may be able to go on.
  * An edge is gone from the moment its reason is, so a cycle that is found is a cycle.
  * Progress: blocking.  Each waiter looks again every WAIT_NAP_NS, for a holder or a waker may have died.
  * Death: lists are single links, changed by one store each.  The place of a dead waiter blocks
@@ -272,6 +273,7 @@ LOCK_NO_ANALYSIS int flocks_wait_locked(struct slot *self, struct flocks *fs, co
 					const struct range *in_way, struct flock_waiter **waiter)
 {
 	struct flock_waiter *w = *waiter ? *waiter : waiter_new(self, rq);
+	struct flock_wakes wakes = {0};
 	int err;
 
 	if (!w)
@@ -280,7 +282,9 @@ LOCK_NO_ANALYSIS int flocks_wait_locked(struct slot *self, struct flocks *fs, co
 	err = waiter_block(self, fs, w, in_way);
 	if (err)
 		return err;
+	flocks_freed_locked(self, fs, rq, &wakes); /* who is behind us must not wait for whom we wait for */
 	flocks_unlock(self, fs);
+	flock_wakes_send(&wakes);
 	shelf_assert(!epoch_inside(self));
 	err = futex_wait(&w->woken, 0, WAIT_NAP_NS);
 	flocks_lock(self, fs);
