@@ -141,5 +141,6 @@ void segment_detach(struct segment *seg)
 	local_lock();
 	local_remove(sl);
 	local_unlock();
+	touch_unmap(sl);
 	sys_call3(SYS_munmap, (long)seg->hdr, (long)layout_bytes(seg->hdr), 0);
 }

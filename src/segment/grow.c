@@ -147,6 +147,7 @@ static int grow_locked(struct slot *self, unsigned order)
 			return -ENOSPC;
 	}
 	grow_publish(self, &r);
+	touch_done(sl, r.chunk * (uint32_t)SEG_CHUNK_PAGES + r.from, r.to - r.from);
 	return 0;
 }
 

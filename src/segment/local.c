@@ -100,6 +100,8 @@ void local_bind(struct seg_local *sl, struct seg_header *h)
 	sl->chunks = (char *)h + h->chunks_at;
 	sl->pages = h->chunk_count * SEG_CHUNK_PAGES;
 	sl->stock = (unsigned)max_of(min_of(sl->pages / 128, (uint64_t)SLOT_PAGES), (uint64_t)4);
+	if (!sl->pub.read_only)
+		sl->touched = touch_map(sl->pages);
 	for (id = 0; id < CACHE_IDS; id++)
 		sl->magazine[id] = magazine_limit(sl, (enum cache_id)id);
 }

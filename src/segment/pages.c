@@ -91,8 +91,10 @@ void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigne
 		return NULL;
 	do {
 		page = page_alloc_run_try(self, order, kind);
-		if (page)
+		if (page) {
+			touch_run(slot_local(self), frame_index(slot_local(self), page), 1u << order);
 			return page_ready(page, order, flags);
+		}
 	} while (grow_for(self, order) || pages_scarce(self, order));
 	return NULL;
 }

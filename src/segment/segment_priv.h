@@ -92,6 +92,7 @@ struct seg_local {
 	unsigned magazine[CACHE_IDS]; /* and its magazines this many objects */
 	unsigned refs; /* attached so often in this process */
 	bool attached;
+	atomic_u64 *touched; /* touch.c */
 	char dir[SEG_DIR_MAX];
 	struct seg_local *next;
 };
@@ -174,9 +175,16 @@ bool grow_for(struct slot *self, unsigned order); /* true: try again, there may 
 /* trim.c */
 void trim_policy(struct slot *self);
 
+/* touch.c: this process's page tables */
+void *touch_map(uint64_t pages); /* one bit for each 64 KiB; NULL: none, so nothing is touched ahead */
+void touch_unmap(struct seg_local *sl);
+void touch_run(struct seg_local *sl, uint32_t i, uint32_t pages);
+void touch_done(struct seg_local *sl, uint32_t i, uint32_t pages);
+
 /* stock.c: the thread's pages */
 void stock_enter_slow(struct slot *self);
-void stock_enter_locked(struct slot *self, struct lock *l); /* takes the lock, then enters */
+/* Takes the lock, then enters. */
+void stock_enter_locked(struct slot *self, struct lock *l) LOCK_ACQUIRES(l);
 void stock_push_inside(struct slot *self, void *page);
 bool stock_fill(struct slot *self); /* pages.c: at least one page beyond the reserve */
 bool stock_refill(struct slot *self, unsigned want);

@@ -93,7 +93,7 @@ static void slab_add_inside(struct slot *self, enum cache_id id)
 }
 
 /* The class's lock is held, and a slab is on the list; or false, not held: no page is to be had. */
-static bool slab_lock_some(struct slot *self, enum cache_id id)
+LOCK_NO_ANALYSIS static bool slab_lock_some(struct slot *self, enum cache_id id)
 {
 	struct slab_class *c = slab_class_of(slot_local(self), id);
 
@@ -168,7 +168,7 @@ static void slab_fill_magazine(struct seg_local *sl, enum cache_id id, struct ma
 }
 
 /* Up to `want` objects into the own, empty magazine; how many. */
-unsigned slab_take(struct slot *self, enum cache_id id, unsigned want)
+LOCK_NO_ANALYSIS unsigned slab_take(struct slot *self, enum cache_id id, unsigned want)
 {
 	struct seg_local *sl = slot_local(self);
 	struct slab_class *c = slab_class_of(sl, id);

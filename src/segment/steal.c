@@ -80,7 +80,7 @@ static uint64_t steal_pages_locked(struct slot *self, struct slot *victim)
 	return got;
 }
 
-static uint64_t steal_batch(struct slot *self, struct slot **victims, unsigned n)
+LOCK_NO_ANALYSIS static uint64_t steal_batch(struct slot *self, struct slot **victims, unsigned n)
 {
 	struct seg_local *sl = slot_local(self);
 	uint64_t got = 0;
@@ -99,7 +99,7 @@ static uint64_t steal_batch(struct slot *self, struct slot **victims, unsigned n
 	return got;
 }
 
-static bool steal_lock(struct slot *self, struct slot *victim)
+LOCK_NO_ANALYSIS static bool steal_lock(struct slot *self, struct slot *victim)
 {
 	return victim != self && load_relaxed(&victim->page_count) && /* a hint */
 	       lock_try(&victim->steal, &self->locker, LOCK_STEAL);

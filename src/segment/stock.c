@@ -44,7 +44,7 @@ static bool stock_enter_try(struct slot *self)
 	return false;
 }
 
-void stock_enter_locked(struct slot *self, struct lock *l)
+LOCK_NO_ANALYSIS void stock_enter_locked(struct slot *self, struct lock *l)
 {
 	for (;;) {
 		lock_acquire(l, &self->locker, LOCK_LEAF);
@@ -113,19 +113,32 @@ static bool stock_refill_run(struct slot *self, uint32_t room)
 	return true;
 }
 
+/* The pages above the first `had`.  Not inside: should a thief take one of them, it is mapped for nothing. */
+static void stock_touch(struct slot *self, uint32_t had)
+{
+	struct seg_local *sl = slot_local(self);
+	uint32_t k, n = min_of(load_relaxed(&self->page_count), (uint32_t)SLOT_PAGES); /* a guess, see above */
+
+	for (k = had; k < n; k++)
+		touch_run(sl, frame_index(sl, self->pages[k]), 1);
+}
+
 /* Up to `want` pages in stock.  False: none could be had. */
 bool stock_refill(struct slot *self, unsigned want)
 {
 	struct lock *lock = &slot_local(self)->alloc->lock;
+	uint32_t had;
 	bool any;
 
 	stock_enter_locked(self, lock);
+	had = load_relaxed(&self->page_count); /* [o] */
 	while (load_relaxed(&self->page_count) < want) /* [o] */
 		if (!stock_refill_run(self, want - load_relaxed(&self->page_count)))
 			break;
 	any = load_relaxed(&self->page_count) > load_relaxed(&self->reserved); /* [o] */
 	stock_leave(self);
 	lock_release(lock, &self->locker, LOCK_LEAF);
+	stock_touch(self, had);
 	return any;
 }
 

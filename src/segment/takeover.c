@@ -55,7 +55,7 @@ static bool slot_is_dead(struct slot *s)
 /* ---- one recoverer at a time ---------------------------------------------------------------- */
 
 /* False: we are recovering it already, further up the stack. */
-static bool recovery_begin(struct slot *self, struct slot *dead)
+LOCK_NO_ANALYSIS static bool recovery_begin(struct slot *self, struct slot *dead)
 {
 	while (!lock_try(&dead->recovery, &self->locker, LOCK_RECOVERY)) {
 		uint32_t word = load_relaxed(&dead->recovery.word); /* only compared */
@@ -71,14 +71,14 @@ static bool recovery_begin(struct slot *self, struct slot *dead)
 	return true;
 }
 
-static void recovery_end(struct slot *self, struct slot *dead)
+LOCK_NO_ANALYSIS static void recovery_end(struct slot *self, struct slot *dead)
 {
 	lock_release(&dead->recovery, &self->locker, LOCK_RECOVERY);
 }
 
 /* ---- the allocator -------------------------------------------------------------------------- */
 
-static void recover_grow(struct slot *self, struct slot *dead)
+LOCK_NO_ANALYSIS static void recover_grow(struct slot *self, struct slot *dead)
 {
 	struct alloc_state *a = slot_local(self)->alloc;
 	uint64_t sum = 0;
@@ -95,7 +95,7 @@ static void recover_grow(struct slot *self, struct slot *dead)
 }
 
 /* Also when the dead one did not have the lock: a page may have been on its way without it. */
-static void recover_pages(struct slot *self, struct slot *dead)
+LOCK_NO_ANALYSIS static void recover_pages(struct slot *self, struct slot *dead)
 {
 	struct seg_local *sl = slot_local(self);
 	bool torn = lock_held_by(&sl->alloc->lock, &dead->locker);
@@ -107,7 +107,7 @@ static void recover_pages(struct slot *self, struct slot *dead)
 	lock_release(&sl->alloc->lock, &self->locker, LOCK_LEAF);
 }
 
-static void recover_class(struct slot *self, struct slot *dead, enum cache_id id)
+LOCK_NO_ANALYSIS static void recover_class(struct slot *self, struct slot *dead, enum cache_id id)
 {
 	struct seg_local *sl = slot_local(self);
 	struct lock *l = &sl->alloc->classes[id].lock;
