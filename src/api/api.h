@@ -208,7 +208,7 @@ static inline uint64_t nofile_of(const struct who *w)
 /* copy.c: may data go straight from `in` to `out`? */
 int copy_check_files(struct file *in, struct file *out);
 
-/* Files of the tree: private_[0] is owner.c's; private_[1] the opener's credentials, as a number. */
+/* What open notes in a file, and linkat by descriptor asks for. */
 static inline uint64_t cred_id_of(const struct who *w)
 {
 	return load_relaxed(&((struct shelf_task *)w->task)->cred_id); /* a number */

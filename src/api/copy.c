@@ -232,8 +232,8 @@ ssize_t shelf_sendfile(struct shelf_task *t, int out_fd, int in_fd, off_t *offse
 	if (n)
 		return n;
 	n = !file_readable(p.in.f) ? -EBADF : offset && !file_has_inode(p.in.f) ? -ESPIPE : 0;
-	if (!n && offset && (*offset < 0 || (ssize_t)count < 0))
-		n = -EINVAL;
+	if (!n)
+		n = range_ok(offset_of(&p.in, offset), count);
 	if (!n)
 		n = use_begin_change(&p.out, t, out_fd, false);
 	if (n) {

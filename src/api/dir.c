@@ -6,15 +6,13 @@
 
 #define UNREACHABLE "(unreachable)"
 
-static ssize_t list_epoch(struct use *u, uint64_t *pos, void *buf, size_t size)
+static int list_check(struct use *u, const void *buf, size_t size)
 {
 	if (u->f->head.type != FD_TYPE_DIR)
 		return -ENOTDIR;
 	if (load_acquire(&u->f->inode->flags) & INODE_DEAD) /* pairs with rmdir's store */
 		return -ENOENT;
-	if (!buffer_ok(buf, size) || (!buf && size))
-		return -EFAULT;
-	return ramfs_getdents_file_epoch(&u->w, u->f, pos, buf, size);
+	return !buffer_ok(buf, size) || (!buf && size) ? -EFAULT : 0;
 }
 
 static ssize_t list_once(struct use *u, void *buf, size_t size)
@@ -26,7 +24,9 @@ static ssize_t list_once(struct use *u, void *buf, size_t size)
 		return n;
 	epoch_enter(u->w.self);
 	pos = load_relaxed(&u->f->pos); /* relaxed: [p] */
-	n = list_epoch(u, &pos, buf, size);
+	n = list_check(u, buf, size);
+	if (!n)
+		n = ramfs_getdents_file_epoch(&u->w, u->f, &pos, buf, size);
 	if (n >= 0)
 		store_relaxed(&u->f->pos, pos);
 	if (n != -ENOTDIR && n != -ENOENT)
@@ -65,7 +65,9 @@ ssize_t shelf_pgetdents64(struct shelf_task *t, int fd, void *buf, size_t size, 
 	if (n)
 		return n;
 	pos = (uint64_t)*position;
-	n = list_epoch(&u, &pos, buf, size);
+	n = list_check(&u, buf, size);
+	if (!n)
+		n = ramfs_getdents_epoch(&u.w, u.f->inode, &pos, buf, size);
 	use_end(&u);
 	if (n >= 0)
 		*position = (off_t)pos;

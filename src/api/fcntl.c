@@ -93,10 +93,10 @@ static int fcntl_rw_hint(struct use *u, int cmd, uint64_t *hint)
 		*hint = inode_hint(u->f->inode);
 		return 0;
 	}
-	if (*hint > RWH_WRITE_LIFE_EXTREME)
-		return -EINVAL;
 	if (!owner_or_capable(&u->w, u->f->inode))
 		return -EPERM;
+	if (*hint > RWH_WRITE_LIFE_EXTREME)
+		return -EINVAL;
 	inode_set_hint(u->f->inode, (uint32_t)*hint);
 	return 0;
 }

@@ -54,7 +54,7 @@ static int link_fd_check(struct who *w, struct file *f)
 {
 	if (!file_has_inode(f))
 		return -EXDEV;
-	return f->private_[1] == cred_id_of(w) || capable(w, SHELF_CAP_DAC_READ_SEARCH) ? 0 : -ENOENT;
+	return f->cred_id == cred_id_of(w) || capable(w, SHELF_CAP_DAC_READ_SEARCH) ? 0 : -ENOENT;
 }
 
 static int link_fd(struct who *w, int fd, int tofd, const char *to)

@@ -215,7 +215,7 @@ static int open_plain(struct opening *o)
 		fd_cancel(self, o->w.files, fd);
 		return err;
 	}
-	f->private_[1] = cred_id_of(&o->w);
+	f->cred_id = cred_id_of(&o->w);
 	fd_publish(self, o->w.files, fd, &f->head, o->bits);
 	return fd;
 }
@@ -240,7 +240,7 @@ static int open_leaving(struct opening *o)
 	if (unlikely(err))
 		goto out_file;
 	file_fill(self, f, found.inode, type);
-	f->private_[1] = cred_id_of(&o->w);
+	f->cred_id = cred_id_of(&o->w);
 	fd_publish(self, o->w.files, fd, &f->head, o->bits);
 	return fd;
 out_file:

@@ -2,7 +2,7 @@
 /*
  * owner.c - F_SETOWN, F_SETSIG: kept and given back; a regular file never sends the signal.
  *
- * Data: file.private_[0]: the id in the low half, the kind in bits 32-39, the signal in bits 40-47.
+ * Data: file.owner: the id in the low half, the kind in bits 32-39, the signal in bits 40-47.
  */
 #include <signal.h>
 
@@ -12,21 +12,16 @@
 #define OWNER_KIND_SHIFT 32
 #define OWNER_SIG_SHIFT 40
 
-static atomic_u64 *owner_word(struct file *f)
-{
-	return (atomic_u64 *)(void *)&f->private_[0];
-}
-
 static uint64_t owner_get(struct use *u)
 {
-	return load_relaxed(owner_word(u->f)); /* relaxed, here and below: nothing hangs on it */
+	return load_relaxed(&u->f->owner); /* relaxed, here and below: nothing hangs on it */
 }
 
 static void owner_put(struct use *u, uint64_t mask, uint64_t bits)
 {
 	uint64_t old = owner_get(u);
 
-	while (!cas_acq_rel(owner_word(u->f), &old, (old & ~mask) | bits))
+	while (!cas_acq_rel(&u->f->owner, &old, (old & ~mask) | bits))
 		;
 }
 

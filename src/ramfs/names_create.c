@@ -14,7 +14,7 @@ static int create_check_epoch(struct who *w, struct walk *k, struct birth *b)
 	if (k->last_kind != LAST_NAME)
 		return -EEXIST;
 	if (k->last_len > NAME_LIMIT)
-		return -ENAMETOOLONG;
+		return walk_name_too_long(k->parent);
 	if (dentry_find_epoch(k->parent, k->last_hash, k->last, k->last_len))
 		return -EEXIST;
 	if (k->trailing_slash && !b->want_dir)

@@ -29,7 +29,7 @@ static int link_check_epoch(struct linking *l, struct walk *k)
 	int err;
 
 	if (k->last_kind == LAST_NAME && k->last_len > NAME_LIMIT)
-		return -ENAMETOOLONG;
+		return walk_name_too_long(k->parent);
 	if (k->last_kind != LAST_NAME || dentry_find_epoch(k->parent, k->last_hash, k->last, k->last_len))
 		return -EEXIST;
 	if (k->trailing_slash)

@@ -7,10 +7,12 @@
  */
 #include "ramfs/names_priv.h"
 
-static int remove_kind(enum last_kind kind, uint32_t len, bool is_dir)
+static int remove_kind_epoch(struct walk *k, bool is_dir)
 {
+	enum last_kind kind = k->last_kind;
+
 	if (kind == LAST_NAME)
-		return len > NAME_LIMIT ? -ENAMETOOLONG : 0;
+		return k->last_len > NAME_LIMIT ? walk_name_too_long(k->parent) : 0;
 	if (!is_dir)
 		return -EISDIR;
 	return kind == LAST_DOT ? -EINVAL : kind == LAST_DOTDOT ? -ENOTEMPTY : -EBUSY;
@@ -100,7 +102,7 @@ LOCK_NO_ANALYSIS static int names_remove(struct who *w, struct inode *start, con
 	epoch_enter(w->self);
 	err = walk_epoch(w, start, path, WALK_PARENT, &k);
 	if (!err)
-		err = remove_kind(k.last_kind, k.last_len, is_dir);
+		err = remove_kind_epoch(&k, is_dir);
 	if (!err)
 		err = dir_lock_epoch(w, k.parent); /* the name is in the caller's path, so it outlives the section */
 	if (err >= 0)

@@ -80,11 +80,11 @@ static int rename_check_names(struct renaming *r)
 	r->source = r->d1 ? load_relaxed(&r->d1->inode) : NULL;
 	r->target = r->d2 ? load_relaxed(&r->d2->inode) : NULL;
 	if (r->from.last_len > NAME_LIMIT)
-		return -ENAMETOOLONG;
+		return walk_name_too_long(r->from.parent);
 	if (!r->source)
 		return -ENOENT;
 	if (r->to.last_len > NAME_LIMIT)
-		return -ENAMETOOLONG;
+		return walk_name_too_long(r->to.parent);
 	if ((r->flags & RENAME_NOREPLACE) && r->target)
 		return -EEXIST;
 	if (r->flags & RENAME_EXCHANGE) {

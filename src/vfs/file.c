@@ -32,6 +32,8 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 	store_relaxed(&f->pos_lock.word, 0);
 	store_relaxed(&f->has_flocks, 0);
 	f->opened_by = (uint64_t)self->locker.id;
+	f->cred_id = 0;
+	store_relaxed(&f->owner, 0);
 	f->private_[0] = f->private_[1] = 0;
 	return f;
 }

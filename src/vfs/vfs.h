@@ -264,6 +264,9 @@ struct walk {
  */
 int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
 
+/* What a last component of more than NAME_LIMIT gets, which WALK_PARENT lets through: -ENAMETOOLONG or -ENOENT. */
+int walk_name_too_long(struct inode *dir);
+
 /* Take the lock of out->parent found by a walk.  In a section; tries first, else counts, leaves, waits, re-enters
  * (then the walk's other results are stale: returns 1 and the caller looks the name up again under the lock).
  * -ENOENT: the directory has been removed meanwhile; not locked. */
@@ -296,6 +299,8 @@ struct file {
 	struct lock pos_lock; /* LOCK_FILEPOS */
 	atomic_u32 has_flocks; /* [a] this description has taken flock or OFD locks */
 	uint64_t opened_by; /* [c] for `shelf fds` */
+	uint64_t cred_id; /* [c] the opener's credentials, as a number: linkat by descriptor */
+	atomic_u64 owner; /* [a] F_SETOWN, F_SETSIG: api/owner.c */
 	uint64_t private_[2]; /* [p] a directory's: where its listing ends */
 };
 static inline bool file_readable(struct file *f)

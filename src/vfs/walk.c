@@ -175,7 +175,7 @@ static int end_at_name(struct walker *k, struct walk *out, struct inode **link)
 }
 
 /* In a removed directory nothing is looked up, however long. */
-static int name_too_long(struct inode *dir)
+int walk_name_too_long(struct inode *dir)
 {
 	return load_relaxed(&dir->flags) & INODE_DEAD ? -ENOENT : -ENAMETOOLONG; /* relaxed: before or after */
 }
@@ -217,10 +217,10 @@ static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t l
 	out->last_hash = hash;
 	out->last_kind = component_kind(k->at, len);
 	out->trailing_slash = end != k->at + len;
-	if (unlikely(len > NAME_LIMIT) && (!(k->flags & WALK_PARENT) || name_too_long(k->dir) == -ENOENT))
-		return name_too_long(k->dir);
 	if (k->flags & WALK_PARENT)
 		return 0;
+	if (unlikely(len > NAME_LIMIT))
+		return walk_name_too_long(k->dir);
 	if (likely(out->last_kind == LAST_NAME))
 		return end_at_name(k, out, link);
 	return end_at_dots(k, out);
@@ -252,7 +252,7 @@ static int walk_run(struct walker *k, struct walk *out)
 			continue;
 		}
 		if (unlikely(len > NAME_LIMIT))
-			return name_too_long(k->dir);
+			return walk_name_too_long(k->dir);
 		kind = component_kind(k->at, len);
 		if (likely(kind == LAST_NAME)) {
 			err = step_name(k, out, hash, len, end);

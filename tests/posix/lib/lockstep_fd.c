@@ -63,8 +63,9 @@ void ls_do_tmpfile(struct ls_side *s, const struct ls_op *o, struct ls_result *r
 
 void ls_do_openat2(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
 {
+	/* Not RESOLVE_NO_XDEV: the kernel says EXDEV of an absolute link when it has not met the root before. */
 	static const unsigned resolve[] = { RESOLVE_BENEATH,   RESOLVE_IN_ROOT, RESOLVE_NO_SYMLINKS,
-					    RESOLVE_NO_XDEV,   RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS,
+					    RESOLVE_IN_ROOT,   RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS,
 					    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH | RESOLVE_IN_ROOT,
 					    0,		       0x1000 };
 	struct open_how how[2] = { { .flags = (uint32_t)open_flags(o->r[0], o->r[1]) } };

@@ -171,6 +171,22 @@ static void dump_dir(struct dump *d, int depth, int dir)
 	names_free(l);
 }
 
+/* What every open descriptor says of its file, named or not. */
+static void dump_descriptors(struct dump *d)
+{
+	char name[20], text[300];
+	struct stat st;
+
+	for (int fd = 0; fd < LS_NOFILE; fd++) {
+		if (ls_fstatat(d->s, fd, "", &st, AT_EMPTY_PATH))
+			continue;
+		ls_stat_text(&st, text, sizeof(text) - 40);
+		sprintf(text + strlen(text), " at %lld", (long long)ls_lseek(d->s, fd, 0, SEEK_CUR));
+		snprintf(name, sizeof(name), "descriptor %d", fd);
+		dump_line(d, 0, name, text);
+	}
+}
+
 int64_t ls_tree_hash(struct ls_side *s, uint64_t *hash, char *text, size_t size)
 {
 	struct dump d = { .s = s, .hash = 1 };
@@ -183,6 +199,7 @@ int64_t ls_tree_hash(struct ls_side *s, uint64_t *hash, char *text, size_t size)
 	fd = ls_openat(s, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY | O_NOATIME, 0);
 	dump_dir(&d, 0, (int)fd);
 	ls_close(s, (int)fd);
+	dump_descriptors(&d);
 	ls_setlimit(s, LS_NOFILE);
 	ls_setids(s, ids);
 	fclose(d.text);
