@@ -24,20 +24,29 @@ static void keep(struct slot *self, void *ctx, uint64_t index, uint64_t entry)
 	(void)self, (void)ctx, (void)index, (void)entry;
 }
 
+/* In the intent that is under way, should there be one that leaves us an argument. */
+static void erase_note(struct slot *self, bool note, uint64_t page)
+{
+	if (note)
+		intent_set(self, DATA_ARG_ERASING, page);
+}
+
+/* From the last to the first: the thread's stock then hands them out in the order they had, side by side. */
 uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from, uint64_t end)
 {
 	bool note = erase_has_note(self);
-	uint64_t at = from, entry, n = 0;
+	uint64_t at = end - 1, entry, n = 0;
 
-	for (; (entry = radix_next_epoch(pages, &at, end)); at++, n++) { /* lock held */
+	while (from < end && at >= from && (entry = radix_prev_epoch(pages, &at)) && at >= from) { /* lock held */
 		page_claim(self, data_page(entry));
-		if (note)
-			intent_set(self, DATA_ARG_ERASING, entry & ~DATA_ENTRY_BITS);
+		erase_note(self, note, entry & ~DATA_ENTRY_BITS);
 		radix_erase(self, pages, at);
 		page_free(self, data_page(entry), 0);
+		n++;
+		if (!at--)
+			break;
 	}
-	if (note)
-		intent_set(self, DATA_ARG_ERASING, 0);
+	erase_note(self, note, 0);
 	radix_erase_range(self, pages, from, end, keep, NULL); /* the tree's height, and nodes left by a death */
 	return n;
 }
