@@ -293,7 +293,7 @@ LOCK_NO_ANALYSIS int flocks_wait_locked(struct slot *self, struct flocks *fs, co
 	return err == -EINTR && wait_interrupted(self) ? -EINTR : 0;
 }
 
-/* With the lock or without: those told to wait for us are told anew when we did not get it. */
+/* With the lock or without it; the caller tells those who are behind us (flocks_taken or _freed). */
 void flocks_leave_queue_locked(struct slot *self, struct flocks *fs, struct flock_waiter *w)
 {
 	if (w)
