@@ -65,7 +65,8 @@ int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type);
 /* The number, which is the caller's alone from now on.  EMFILE, EINVAL, ENOMEM. */
 int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit);
 /* Takes the caller's reference. */
-void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits);
+void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file,
+		unsigned bits);
 /* Undo fd_reserve. */
 void fd_cancel(struct slot *self, struct fd_table *tab, int fd);
 
