@@ -35,9 +35,10 @@ static inline uint64_t hash_step(uint64_t h, uint64_t word)
 	return hash_mix(h ^ word, HASH_K2) + word;
 }
 
-static inline uint64_t hash_end(uint64_t h, size_t n)
+/* Names hold no NUL, so the zeros behind a tail make the length part of the words already. */
+static inline uint64_t hash_end(uint64_t h)
 {
-	return hash_mix(h ^ n, HASH_K1);
+	return h ^ h >> 29;
 }
 
 static inline uint64_t hash_load8(const char *s)
@@ -73,7 +74,7 @@ static inline uint64_t name_hash(uint64_t seed, const char *s, size_t n)
 		h = hash_step(h, hash_load8(s));
 	if (left)
 		h = hash_step(h, hash_load_tail(s, left));
-	return hash_end(h, n);
+	return hash_end(h);
 }
 
 /* 0x80 in the lowest byte of w that is zero (bytes above it may be marked wrongly). */
@@ -82,10 +83,55 @@ static inline uint64_t hash_zero_bytes(uint64_t w)
 	return (w - UINT64_C(0x0101010101010101)) & ~w & UINT64_C(0x8080808080808080);
 }
 
+#define HASH_SLASHES (UINT64_C(0x0101010101010101) * '/')
+
+/* Eight bytes at s by assembly: the read past the string's end is meant, and sanitizers would object. */
+static inline uint64_t hash_scan8(const char *s)
+{
+	uint64_t w;
+
+	__asm__("movq %1, %0" : "=r"(w) : "m"(*(const char(*)[8])s));
+	return w;
+}
+
+/* Near the end of a page, byte by byte: the next page may not be there. */
+uint64_t hash_scan_edge(const char *s);
+
+/* A path component: its bytes, their hash, and its last word as a dentry keeps it (zeros behind). */
+struct component {
+	const char *name;
+	size_t len;
+	uint64_t hash;
+	uint64_t tail; /* the last len % 8 bytes; 0 when there are none */
+};
+
 /*
- * The hash and the length of the path component at s, which ends at '/' or NUL.
+ * One pass over the component at s, which ends at '/' or NUL: length, hash, last word.
  * Reads up to 7 bytes past the end, but never past the page the end is in.
  */
+static inline void component_scan(struct component *c, uint64_t seed, const char *s)
+{
+	uint64_t h = seed ^ HASH_K1;
+	const char *at = s;
+
+	for (;; at += 8) {
+		uint64_t w = likely(((uintptr_t)at & PAGE_MASK) <= PAGE_BYTES - 8) ? hash_scan8(at) : hash_scan_edge(at);
+		uint64_t end = hash_zero_bytes(w) | hash_zero_bytes(w ^ HASH_SLASHES);
+
+		if (likely(end)) {
+			end &= -end; /* its lowest mark: bytes above it may be marked wrongly */
+			w &= (end >> 7) - 1;
+			c->name = s;
+			c->len = (size_t)(at - s) + (unsigned)__builtin_ctzll(end) / 8;
+			c->tail = w;
+			c->hash = hash_end(w ? hash_step(h, w) : h);
+			return;
+		}
+		h = hash_step(h, w);
+	}
+}
+
+/* The same as a function: the hash and the length. */
 uint64_t name_scan(uint64_t seed, const char *s, size_t *len);
 
 #endif

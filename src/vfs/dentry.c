@@ -16,6 +16,7 @@
  * stays valid: an entry that survives keeps its cookie.
  * Limits: at most 262,140 buckets (2 MiB); beyond that chains get longer.
  */
+#include "vfs/lookup.h"
 #include "vfs/vfs_priv.h"
 
 #include "base/hash.h"
@@ -41,34 +42,16 @@ static unsigned table_class(const struct dir_table *t)
 	return cls;
 }
 
-static inline uint32_t table_place(const struct dir_table *t, uint32_t hash)
-{
-	return (uint32_t)(((uint64_t)hash * t->buckets) >> 32);
-}
-
-/* `a` is a dentry's: zeros behind it up to a multiple of 8. */
-static inline bool name_equal(const char *a, const char *b, size_t n)
-{
-	for (; n >= 8; n -= 8, a += 8, b += 8)
-		if (hash_load8(a) != hash_load8(b))
-			return false;
-	return !n || hash_load8(a) == hash_load_tail(b, n);
-}
-
 struct dentry *dentry_find_epoch(struct inode *dir, uint32_t hash, const char *name, size_t len)
 {
-	struct dir_table *t = load_acquire(&dir->dir.table); /* pairs with table_publish */
-	struct dentry *d;
-	uint32_t which;
+	struct component c = {
+		.name = name,
+		.len = len,
+		.hash = (uint64_t)hash << 32,
+		.tail = len % 8 ? hash_load_tail(name + len / 8 * 8, len % 8) : 0,
+	};
 
-	if (!t)
-		return NULL;
-	which = t->which;
-	/* Pairs with chain_insert: the entry's constant fields. */
-	for (d = load_acquire(&t->bucket[table_place(t, hash)]); d; d = load_acquire(&d->next[which]))
-		if (d->hash == hash && d->len == len && load_acquire(&d->inode) && name_equal(d->name, name, len))
-			return d; /* one without inode has ended, or is to come: another of its name may follow */
-	return NULL;
+	return dentry_find_component(dir, &c);
 }
 
 struct dentry *dentry_find_locked(struct inode *dir, uint32_t hash, const char *name, size_t len)

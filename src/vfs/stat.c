@@ -61,8 +61,14 @@ void attr_read_epoch(struct slot *self, struct inode *inode, struct attr *out)
 /* Nanoseconds to seconds, rounded down for times before 1970 as well. */
 static int64_t attr_seconds(uint64_t ns, long *rest)
 {
-	int64_t t = (int64_t)ns;
-	int64_t sec = t / 1000000000, nsec = t % 1000000000;
+	int64_t t = (int64_t)ns, sec, nsec;
+
+	if (likely(t >= 0)) {
+		*rest = (long)(ns % 1000000000);
+		return (int64_t)(ns / 1000000000);
+	}
+	sec = t / 1000000000;
+	nsec = t % 1000000000;
 
 	if (nsec < 0) {
 		nsec += 1000000000;
@@ -82,8 +88,10 @@ static struct timespec attr_timespec(uint64_t ns)
 
 void attr_to_stat(struct slot *self, const struct attr *a, struct stat *st)
 {
-	zero_bytes(st, sizeof(*st));
-	st->st_dev = vfs_root_of(self)->dev;
+	/* Field by field: clearing the whole first would cost as much again. */
+	st->__pad0 = 0;
+	st->__glibc_reserved[0] = st->__glibc_reserved[1] = st->__glibc_reserved[2] = 0;
+	st->st_dev = ((struct vfs_root *)self->seg->hdr->root[SEG_ROOT_VFS])->dev;
 	st->st_ino = a->ino;
 	st->st_mode = a->mode;
 	st->st_nlink = a->nlink;

@@ -14,7 +14,7 @@
  */
 #include "vfs/vfs_priv.h"
 
-#include "base/hash.h"
+#include "vfs/lookup.h"
 
 #define WALK_SPIN 64u
 #define WALK_RESTART 1 /* internal: out->parent is the directory that is busy */
@@ -41,15 +41,14 @@ static inline int may_search(struct walker *k, struct inode *dir)
 }
 
 /* 0 with *d (NULL: no such name) and *inode, or WALK_RESTART. */
-static inline int lookup_step(struct inode *dir, uint32_t hash, const char *name, size_t len, struct dentry **d,
-			      struct inode **inode)
+static inline int lookup_step(struct inode *dir, const struct component *c, struct dentry **d, struct inode **inode)
 {
 	unsigned n;
 
 	for (n = 0; n < WALK_SPIN; n++) {
 		uint32_t seq = seq_read_begin(&dir->dir.name_seq); /* pairs with rename's seq_write_end */
 
-		*d = dentry_find_epoch(dir, hash, name, len);
+		*d = dentry_find_component(dir, c);
 		*inode = *d ? seq_load(&(*d)->inode) : NULL; /* pairs with the stores that publish, swap and end it */
 		if (likely(seq_read_ok(&dir->dir.name_seq, seq)))
 			return 0;
@@ -150,7 +149,7 @@ static int end_at_dots(struct walker *k, struct walk *out)
 }
 
 /* The last component.  0, an error, or WALK_RESTART; *link is set when a symlink is to be followed. */
-static int end_at_name(struct walker *k, struct walk *out, struct inode **link)
+static inline int end_at_name(struct walker *k, struct walk *out, const struct component *c, struct inode **link)
 {
 	unsigned flags = k->flags;
 	int err;
@@ -160,7 +159,7 @@ static int end_at_name(struct walker *k, struct walk *out, struct inode **link)
 			return -EISDIR;
 		k->flags = flags |= WALK_FOLLOW | WALK_DIRECTORY;
 	}
-	err = lookup_step(out->parent, out->last_hash, out->last, out->last_len, &out->dentry, &out->inode);
+	err = lookup_step(out->parent, c, &out->dentry, &out->inode);
 	if (unlikely(err))
 		return err;
 	if (!out->inode)
@@ -181,13 +180,13 @@ int walk_name_too_long(struct inode *dir)
 }
 
 /* A component with more behind it, `rest`. */
-static int step_name(struct walker *k, struct walk *out, uint32_t hash, size_t len, const char *rest)
+static inline int step_name(struct walker *k, struct walk *out, const struct component *c, const char *rest)
 {
 	struct dentry *d;
 	struct inode *inode;
 	uint32_t type;
 
-	if (unlikely(lookup_step(k->dir, hash, k->at, len, &d, &inode))) {
+	if (unlikely(lookup_step(k->dir, c, &d, &inode))) {
 		out->parent = k->dir;
 		return WALK_RESTART;
 	}
@@ -202,8 +201,11 @@ static int step_name(struct walker *k, struct walk *out, uint32_t hash, size_t l
 	return type == S_IFLNK ? step_link(k, inode, rest) : -ENOTDIR;
 }
 
-static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t len, const char *end, struct inode **link)
+static inline int walk_last(struct walker *k, struct walk *out, const struct component *c, const char *end,
+			    struct inode **link)
 {
+	size_t len = c->len;
+
 	if (!k->whole && !k->depth) {
 		k->whole = true;
 		if (end - k->path >= PATH_LIMIT)
@@ -214,7 +216,7 @@ static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t l
 	out->dentry = NULL;
 	out->last = k->at;
 	out->last_len = (uint32_t)len;
-	out->last_hash = hash;
+	out->last_hash = component_hash(c);
 	out->last_kind = component_kind(k->at, len);
 	out->trailing_slash = end != k->at + len;
 	if (k->flags & WALK_PARENT)
@@ -222,7 +224,7 @@ static int walk_last(struct walker *k, struct walk *out, uint32_t hash, size_t l
 	if (unlikely(len > NAME_LIMIT))
 		return walk_name_too_long(k->dir);
 	if (likely(out->last_kind == LAST_NAME))
-		return end_at_name(k, out, link);
+		return end_at_name(k, out, c, link);
 	return end_at_dots(k, out);
 }
 
@@ -233,29 +235,28 @@ static int walk_run(struct walker *k, struct walk *out)
 	while (next_component(k)) {
 		struct inode *link = NULL;
 		const char *end;
+		struct component c;
 		enum last_kind kind;
-		uint32_t hash;
-		size_t len;
 
 		err = may_search(k, k->dir);
 		if (unlikely(err))
 			return err;
-		hash = (uint32_t)(name_scan(k->seed, k->at, &len) >> 32);
-		for (end = k->at + len; *end == '/'; end++)
+		component_scan(&c, k->seed, k->at);
+		for (end = k->at + c.len; *end == '/'; end++)
 			;
 		if (!*end && !k->depth) {
-			err = walk_last(k, out, hash, len, end, &link);
+			err = walk_last(k, out, &c, end, &link);
 			if (!err && unlikely(link != NULL))
 				err = step_link(k, link, end);
 			if (err || !link)
 				return err;
 			continue;
 		}
-		if (unlikely(len > NAME_LIMIT))
+		if (unlikely(c.len > NAME_LIMIT))
 			return walk_name_too_long(k->dir);
-		kind = component_kind(k->at, len);
+		kind = component_kind(k->at, c.len);
 		if (likely(kind == LAST_NAME)) {
-			err = step_name(k, out, hash, len, end);
+			err = step_name(k, out, &c, end);
 		} else {
 			err = step_dots(k, kind);
 			k->at = end;
