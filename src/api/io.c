@@ -90,8 +90,8 @@ static ssize_t read_regular(struct use *u, const struct io *io)
 	n = read_data(u, io, pos);
 	if (n > 0 && io->moves)
 		store_relaxed(&u->f->pos, pos + (uint64_t)n); /* relaxed: [p] */
-	if (n >= 0)
-		use_touch(u);
+	if (n > DATA_AGAIN)
+		use_touch(u); /* whatever came of it, as Linux */
 	return n;
 }
 
