@@ -11,4 +11,9 @@ void inode_attach(void);
 void dentry_attach(void);
 void file_attach(void);
 
+/* walk.c, walk_wait.c.  WALK_RESTART: out->parent is a directory in which a rename is busy. */
+#define WALK_RESTART 1
+int walk_once(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
+int walk_slow(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
+
 #endif
