@@ -102,7 +102,7 @@ static int run_program(const struct call *c, char out[OUTPUT])
 	return status;
 }
 
-/* Lines "CASE RATE", or "RATE" alone from the lookup programs. */
+/* Lines "CASE RATE", or "rate RATE" from the lookup programs. */
 static bool take_samples(struct bench_plan *plan, unsigned group, const char *out)
 {
 	for (size_t i = 0; i < plan->rows; i++) {
@@ -113,10 +113,8 @@ static bool take_samples(struct bench_plan *plan, unsigned group, const char *ou
 
 		if (row->group != group)
 			continue;
-		snprintf(word, sizeof(word), "%s ", row->case_);
-		if (!is_lookup(row) && !(at = strstr(out, word)))
-			return false;
-		if (sscanf(is_lookup(row) ? at : at + strlen(word), "%lf", &v) != 1 || !(v > 0))
+		snprintf(word, sizeof(word), "%s ", is_lookup(row) ? "rate" : row->case_);
+		if (!(at = strstr(out, word)) || sscanf(at + strlen(word), "%lf", &v) != 1 || !(v > 0))
 			return false;
 		row->sample[row->samples++] = v;
 	}
