@@ -12,7 +12,18 @@
 #define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)
 #define INODES_A_PAGE 8 /* an empty file costs 512 bytes */
 
-static int attr_fd(struct shelf_task *t, int fd, struct attr *a, struct slot **self)
+/*
+ * False: the last reference went while we looked, and with it perhaps the data, so the picture may be of a
+ * file already emptied.  The name or number leads elsewhere by now: look again.  In this order: the count is
+ * dead before anything is dropped, and the attributes were loaded with acquire.
+ */
+static bool attr_living_epoch(struct slot *self, struct inode *inode, struct attr *a)
+{
+	attr_read_epoch(self, inode, a);
+	return likely(ref_read(&inode->refs) < REF_DEAD);
+}
+
+static int attr_fd_once(struct shelf_task *t, int fd, struct attr *a, struct slot **self)
 {
 	struct use u;
 	int err = use_begin(&u, t, fd, true);
@@ -21,7 +32,7 @@ static int attr_fd(struct shelf_task *t, int fd, struct attr *a, struct slot **s
 		return err;
 	*self = u.w.self;
 	if (likely(file_has_inode(u.f)))
-		attr_read_epoch(u.w.self, u.f->inode, a);
+		err = attr_living_epoch(u.w.self, u.f->inode, a) ? 0 : USE_AGAIN;
 	else if (file_ops_of(u.f)->attr)
 		file_ops_of(u.f)->attr(&u.w, u.f, a);
 	else
@@ -30,11 +41,22 @@ static int attr_fd(struct shelf_task *t, int fd, struct attr *a, struct slot **s
 	return err;
 }
 
+static int attr_fd(struct shelf_task *t, int fd, struct attr *a, struct slot **self)
+{
+	int err;
+
+	do
+		err = attr_fd_once(t, fd, a, self);
+	while (unlikely(err == USE_AGAIN));
+	return err;
+}
+
 static int attr_path(struct shelf_task *t, int dirfd, const char *path, int flags, struct attr *a,
 		     struct slot **self)
 {
 	unsigned walk = flags & AT_SYMLINK_NOFOLLOW ? 0 : WALK_FOLLOW;
 	struct look l;
+	bool living;
 	int err;
 
 	if (flags & ~STAT_FLAGS)
@@ -45,12 +67,14 @@ static int attr_path(struct shelf_task *t, int dirfd, const char *path, int flag
 		path = path ? path : "";
 		walk |= WALK_EMPTY_PATH;
 	}
-	err = look_begin(&l, t, dirfd, path, walk);
-	if (err)
-		return err;
-	*self = l.w.self;
-	attr_read_epoch(l.w.self, l.walk.inode, a);
-	look_end(&l);
+	do {
+		err = look_begin(&l, t, dirfd, path, walk);
+		if (err)
+			return err;
+		*self = l.w.self;
+		living = attr_living_epoch(l.w.self, l.walk.inode, a);
+		look_end(&l);
+	} while (unlikely(!living));
 	return 0;
 }
 

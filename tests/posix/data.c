@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* Data: appends, permissions of descriptors, record locks, a full shelf. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+
+#include "lib/fixture.h"
+
+/* ---- append ------------------------------------------------------------------------------------------- */
+
+enum { LINES = 10000, WRITERS = 4, LINE = 20 };
+
+static int append_lines(struct px *px, void *arg)
+{
+	int fd = shelf_open(px->t, "log", O_WRONLY | O_APPEND, 0);
+	char line[LINE + 1];
+
+	CHECK(fd >= 0);
+	for (int i = 0; i < LINES; i++) {
+		snprintf(line, sizeof(line), "writer %ld line %05d\n", (long)arg, i);
+		CHECK(shelf_write(px->t, fd, line, LINE) == LINE);
+	}
+	return 0;
+}
+
+static void appended_lines_of_four_processes_stay_whole(void **state)
+{
+	struct px *px = *state;
+	int next[WRITERS] = { 0 }, fd;
+	char line[LINE + 1] = "";
+	pid_t pids[WRITERS];
+	long writer;
+	int number;
+
+	px_write_file(px->t, "log", "");
+	for (long i = 0; i < WRITERS; i++)
+		pids[i] = px_fork(px, 0, append_lines, (void *)i);
+	for (int i = 0; i < WRITERS; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	fd = shelf_open(px->t, "log", O_RDONLY, 0);
+	for (int i = 0; i < LINES * WRITERS; i++) {
+		assert_int_equal(shelf_read(px->t, fd, line, LINE), LINE);
+		assert_int_equal(sscanf(line, "writer %ld line %d\n", &writer, &number), 2);
+		assert_int_equal(number, next[writer]++);
+	}
+	assert_int_equal(shelf_read(px->t, fd, line, LINE), 0);
+}
+
+static off_t size_of(struct px *px, int fd)
+{
+	struct stat st;
+
+	CHECK(!shelf_fstat(px->t, fd, &st));
+	return st.st_size;
+}
+
+static void an_append_lands_at_the_end_as_it_is(void **state)
+{
+	struct px *px = *state;
+	char data[32] = "";
+	int a = shelf_open(px->t, "f", O_CREAT | O_WRONLY | O_APPEND, 0600), b = shelf_open(px->t, "f", O_RDWR, 0), c;
+
+	assert_int_equal(shelf_write(px->t, a, data, 32), 32);
+	assert_int_equal(size_of(px, a), 32);
+	assert_int_equal(shelf_ftruncate(px->t, b, 0), 0);
+	assert_int_equal(size_of(px, a), 0);
+	assert_int_equal(shelf_write(px->t, a, data, 32), 32);
+	assert_int_equal(size_of(px, a), 32);
+	c = shelf_open(px->t, "f", O_WRONLY | O_APPEND | O_TRUNC, 0);
+	assert_int_equal(shelf_write(px->t, c, data, 5), 5);
+	assert_int_equal(size_of(px, c), 5);
+	assert_int_equal(shelf_pwrite(px->t, c, "xy", 2, 0), 2);
+	assert_int_equal(size_of(px, c), 7);
+	assert_int_equal(shelf_pread(px->t, b, data, 32, 5), 2);
+	assert_memory_equal(data, "xy", 2);
+}
+
+static void a_descriptor_keeps_the_rights_it_was_opened_with(void **state)
+{
+	struct px *px = *state;
+	int fd;
+
+	assert_int_equal(shelf_chmod(px->t, "/", 0777), 0);
+	px_become(px->t, 1000, 1000);
+	fd = shelf_open(px->t, "f", O_CREAT | O_RDWR, 0444);
+	assert_true(fd >= 0);
+	assert_int_equal(shelf_write(px->t, fd, "data", 4), 4);
+	assert_int_equal(shelf_ftruncate(px->t, fd, 2), 0);
+	assert_int_equal(shelf_chmod(px->t, "f", 0), 0);
+	assert_int_equal(shelf_write(px->t, fd, "data", 4), 4);
+	assert_int_equal(shelf_open(px->t, "f", O_RDONLY, 0), -EACCES);
+}
+
+/* ---- record locks ----------------------------------------------------------------------------------------- */
+
+static int lock(struct px *px, int fd, int cmd, int type, off_t start, off_t len, struct flock *out)
+{
+	struct flock fl = { .l_type = (short)type, .l_whence = SEEK_SET, .l_start = start, .l_len = len };
+	int r = shelf_fcntl(px->t, fd, cmd, (uintptr_t)&fl);
+
+	if (out)
+		*out = fl;
+	return r;
+}
+
+struct talk {
+	int to_child[2], to_parent[2];
+};
+
+static void talk_open(struct talk *t)
+{
+	CHECK(!pipe(t->to_child) && !pipe(t->to_parent));
+}
+
+static void say(int fd[2])
+{
+	CHECK(write(fd[1], "", 1) == 1);
+}
+
+static void hear(int fd[2])
+{
+	char c;
+
+	CHECK(read(fd[0], &c, 1) == 1);
+}
+
+/* Locks 0-9, waits to be told, ends without unlocking: by exit, or by a signal. */
+static int hold_lock(struct px *px, void *arg)
+{
+	struct talk *talk = arg;
+	int fd = shelf_open(px->t, "f", O_RDWR, 0);
+
+	CHECK(!lock(px, fd, F_SETLK, F_WRLCK, 0, 10, NULL));
+	say(talk->to_parent);
+	hear(talk->to_child);
+	CHECK(!shelf_task_exit(px->t));
+	return 0;
+}
+
+static void conflicts_name_the_holder(void **state)
+{
+	struct px *px = *state;
+	struct talk talk;
+	struct flock fl;
+	pid_t pid;
+	int fd = shelf_open(px->t, "f", O_CREAT | O_RDWR, 0600);
+
+	talk_open(&talk);
+	pid = px_fork(px, 0, hold_lock, &talk);
+	hear(talk.to_parent);
+	assert_int_equal(lock(px, fd, F_SETLK, F_RDLCK, 5, 1, NULL), -EAGAIN);
+	assert_int_equal(lock(px, fd, F_SETLK, F_WRLCK, 10, 1, NULL), 0);
+	assert_int_equal(lock(px, fd, F_GETLK, F_RDLCK, 5, 1, &fl), 0);
+	assert_int_equal(fl.l_type, F_WRLCK);
+	assert_int_equal(fl.l_pid, pid);
+	assert_int_equal(fl.l_len, 10);
+	say(talk.to_child);
+	assert_int_equal(lock(px, fd, F_SETLKW, F_WRLCK, 0, 10, NULL), 0);
+	assert_int_equal(test_wait(pid), 0);
+}
+
+static void the_death_of_a_holder_ends_the_wait(void **state)
+{
+	struct px *px = *state;
+	struct talk talk;
+	pid_t pid;
+	int fd = shelf_open(px->t, "f", O_CREAT | O_RDWR, 0600);
+
+	talk_open(&talk);
+	pid = px_fork(px, 0, hold_lock, &talk);
+	hear(talk.to_parent);
+	assert_int_equal(lock(px, fd, F_SETLK, F_WRLCK, 0, 1, NULL), -EAGAIN);
+	kill(pid, SIGKILL);
+	assert_int_equal(lock(px, fd, F_SETLKW, F_WRLCK, 0, 1, NULL), 0);
+	assert_int_equal(test_wait(pid), 128 + SIGKILL);
+}
+
+static int closes_another(struct px *px, void *arg)
+{
+	struct talk *talk = arg;
+	int fd = shelf_open(px->t, "f", O_RDWR, 0), other = shelf_open(px->t, "f", O_RDONLY, 0);
+
+	CHECK(!lock(px, fd, F_SETLK, F_WRLCK, 0, 0, NULL));
+	say(talk->to_parent);
+	hear(talk->to_child);
+	CHECK(!shelf_close(px->t, other));
+	say(talk->to_parent);
+	hear(talk->to_child);
+	return 0;
+}
+
+static void closing_any_descriptor_drops_the_records(void **state)
+{
+	struct px *px = *state;
+	struct talk talk;
+	pid_t pid;
+	int fd = shelf_open(px->t, "f", O_CREAT | O_RDWR, 0600);
+
+	talk_open(&talk);
+	pid = px_fork(px, 0, closes_another, &talk);
+	hear(talk.to_parent);
+	assert_int_equal(lock(px, fd, F_SETLK, F_WRLCK, 0, 0, NULL), -EAGAIN);
+	say(talk.to_child);
+	hear(talk.to_parent);
+	assert_int_equal(lock(px, fd, F_SETLK, F_WRLCK, 0, 0, NULL), 0);
+	say(talk.to_child);
+	assert_int_equal(test_wait(pid), 0);
+}
+
+/* The child has 0 and wants 1; we have 1 and want 0. */
+static int locks_crosswise(struct px *px, void *arg)
+{
+	struct talk *talk = arg;
+	int fd = shelf_open(px->t, "f", O_RDWR, 0);
+
+	CHECK(!lock(px, fd, F_SETLK, F_WRLCK, 0, 1, NULL));
+	say(talk->to_parent);
+	CHECK(!lock(px, fd, F_SETLKW, F_WRLCK, 1, 1, NULL));
+	return 0;
+}
+
+static void a_cycle_of_waiters_is_refused(void **state)
+{
+	struct px *px = *state;
+	struct talk talk;
+	int r = -EAGAIN, fd = shelf_open(px->t, "f", O_CREAT | O_RDWR, 0600);
+	pid_t pid;
+
+	talk_open(&talk);
+	assert_int_equal(lock(px, fd, F_SETLK, F_WRLCK, 1, 1, NULL), 0);
+	pid = px_fork(px, 0, locks_crosswise, &talk);
+	hear(talk.to_parent);
+	usleep(100000); /* until it waits */
+	r = lock(px, fd, F_SETLKW, F_WRLCK, 0, 1, NULL);
+	assert_int_equal(r, -EDEADLK);
+	assert_int_equal(lock(px, fd, F_SETLK, F_UNLCK, 1, 1, NULL), 0);
+	assert_int_equal(test_wait(pid), 0);
+}
+
+static int tries_flock(struct px *px, void *arg)
+{
+	int inherited = *(int *)arg, own = shelf_open(px->t, "f", O_RDWR, 0);
+
+	CHECK(shelf_flock(px->t, own, LOCK_EX | LOCK_NB) == -EAGAIN);
+	CHECK(lock(px, own, F_OFD_SETLK, F_WRLCK, 0, 1, NULL) == -EAGAIN);
+	CHECK(lock(px, inherited, F_OFD_SETLK, F_WRLCK, 0, 1, NULL) == 0);
+	CHECK(shelf_flock(px->t, inherited, LOCK_EX | LOCK_NB) == 0);
+	CHECK(!shelf_close(px->t, inherited));
+	return shelf_task_exit(px->t);
+}
+
+static void flock_and_ofd_locks_go_with_the_description(void **state)
+{
+	struct px *px = *state;
+	int fd = shelf_open(px->t, "f", O_CREAT | O_RDWR, 0600), other;
+
+	assert_int_equal(shelf_flock(px->t, fd, LOCK_EX), 0);
+	assert_int_equal(lock(px, fd, F_OFD_SETLK, F_WRLCK, 0, 1, NULL), 0);
+	assert_int_equal(test_wait(px_fork(px, 0, tries_flock, &fd)), 0);
+	other = shelf_open(px->t, "f", O_RDWR, 0);
+	assert_int_equal(shelf_flock(px->t, other, LOCK_SH | LOCK_NB), -EAGAIN);
+	assert_int_equal(shelf_close(px->t, fd), 0);
+	assert_int_equal(shelf_flock(px->t, other, LOCK_SH | LOCK_NB), 0);
+	assert_int_equal(lock(px, other, F_OFD_SETLK, F_WRLCK, 0, 1, NULL), 0);
+}
+
+/* ---- full ------------------------------------------------------------------------------------------------------ */
+
+static void fill_up(struct px *px, int fd)
+{
+	static char block[65536];
+	ssize_t n;
+
+	memset(block, 'b', sizeof(block));
+	while ((n = shelf_write(px->t, fd, block, sizeof(block))) > 0)
+		;
+	assert_int_equal(n, -ENOSPC);
+	while ((n = shelf_write(px->t, fd, block, 1)) > 0)
+		;
+	assert_int_equal(n, -ENOSPC);
+}
+
+static void a_full_shelf_refuses_and_loses_nothing(void **state)
+{
+	struct px *px = px_make(16u << 20);
+	char buf[100], name[40];
+	int kept, big, made = 0, fd;
+
+	(void)state;
+	px_write_file(px->t, "kept", "written before");
+	kept = shelf_open(px->t, "kept", O_RDWR, 0);
+	for (int round = 0; round < 3; round++) {
+		big = shelf_open(px->t, "big", O_CREAT | O_RDWR, 0600);
+		assert_true(big >= 0);
+		fill_up(px, big);
+		/* Reading and overwriting need no room. */
+		assert_true(px_file_is(px->t, "kept", "written before"));
+		assert_int_equal(shelf_pwrite(px->t, kept, "w", 1, 0), 1);
+		assert_int_equal(shelf_pread(px->t, big, buf, 100, 1 << 20), 100);
+		assert_int_equal(shelf_fallocate(px->t, kept, 0, 0, 1 << 23), -ENOSPC);
+		assert_true(px_file_is(px->t, "kept", "written before"));
+		/* Names too run out in the end, and then nothing is half made. */
+		for (fd = 0; fd >= 0 && made < 100000; made++) {
+			snprintf(name, sizeof(name), "n%d", made);
+			fd = shelf_open(px->t, name, O_CREAT | O_EXCL | O_RDWR, 0600);
+			if (fd >= 0)
+				shelf_close(px->t, fd);
+		}
+		assert_int_equal(fd, -ENOSPC);
+		made--;
+		assert_false(px_exists(px->t, name));
+		assert_int_equal(shelf_mkdir(px->t, name, 0700), -ENOSPC);
+		assert_int_equal(shelf_close(px->t, big), 0);
+		assert_int_equal(shelf_unlink(px->t, "big"), 0);
+		while (made > 0) {
+			snprintf(name, sizeof(name), "n%d", --made);
+			assert_int_equal(shelf_unlink(px->t, name), 0);
+		}
+		assert_int_equal(px_count_entries(px->t, "/"), 1);
+	}
+	shelf_close(px->t, kept);
+	px_drop(px);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PX_TEST(appended_lines_of_four_processes_stay_whole),
+		PX_TEST(an_append_lands_at_the_end_as_it_is),
+		PX_TEST(a_descriptor_keeps_the_rights_it_was_opened_with),
+		PX_TEST(conflicts_name_the_holder),
+		PX_TEST(the_death_of_a_holder_ends_the_wait),
+		PX_TEST(closing_any_descriptor_drops_the_records),
+		PX_TEST(a_cycle_of_waiters_is_refused),
+		PX_TEST(flock_and_ofd_locks_go_with_the_description),
+		cmocka_unit_test(a_full_shelf_refuses_and_loses_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
