@@ -214,7 +214,7 @@ static ssize_t send_locked(struct pair *p, off_t *offset, size_t count)
 		return n;
 	if (to_file ? load_relaxed(&p->out.f->flags) & O_APPEND : !file_ops_of(p->out.f)->write) /* a flag */
 		return -EINVAL;
-	n = p->in.f->head.type == FD_TYPE_REG ? send_data(p, in, &out, count) : -EINVAL;
+	n = p->in.f->head.type == FD_TYPE_REG ? send_data(p, in, &out, count) : count ? -EINVAL : 0;
 	use_touch(&p->in); /* whatever came of it, as Linux */
 	if (n <= 0)
 		return n;

@@ -4,11 +4,15 @@
 
 #include "api/api.h"
 
-/* truncate() to the size it has leaves the times alone; ftruncate() and O_TRUNC do not. */
+/*
+ * truncate() of a file without pages to the size it has leaves the times alone on tmpfs; with pages, or by
+ * ftruncate() or O_TRUNC, they are set.
+ */
 static bool truncate_changes_nothing(struct inode *inode, off_t length)
 {
 	/* acquire: pairs with the writer's store; a size that changes at this moment is as good before as after */
-	return load_acquire(&inode->size) == (uint64_t)length && !(load_relaxed(&inode->mode) & (S_ISUID | S_ISGID));
+	return load_acquire(&inode->size) == (uint64_t)length && !load_acquire(&inode->file.page_count) &&
+	       !(load_relaxed(&inode->mode) & (S_ISUID | S_ISGID));
 }
 
 static int truncate_inode(struct who *w, struct inode *inode, off_t length)
