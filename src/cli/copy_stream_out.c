@@ -81,7 +81,7 @@ static void add_holes(struct archive_entry *e, struct item *item)
 		any = true;
 	}
 	if (!any)
-		archive_entry_sparse_add_entry(e, item->st.st_size, 0);
+		archive_entry_sparse_add_entry(e, 0, 0);
 }
 
 static int fill_entry(struct stream_sink *s, struct item *item)
@@ -105,32 +105,40 @@ static int fill_entry(struct stream_sink *s, struct item *item)
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
-/* Between the pieces are holes, which the format leaves out. */
-static int write_data(struct stream_sink *s, struct item *item)
+/* The format leaves holes out, but libarchive wants to be given their zeros. */
+static int write_zeros(struct stream_sink *s, const struct item *item, off_t n)
 {
 	static const char zeros[64 << 10];
+
+	while (n > 0 && !cli_interrupted()) {
+		size_t piece = n < (off_t)sizeof(zeros) ? (size_t)n : sizeof(zeros);
+
+		if (archive_write_data(s->archive, zeros, piece) < 0)
+			return fail(s, item->path, ARCHIVE_FATAL);
+		n -= (off_t)piece;
+	}
+	return cli_interrupted() ? -EINTR : 0;
+}
+
+static int write_data(struct stream_sink *s, struct item *item)
+{
 	const void *block;
 	off_t offset, at = 0;
 	ssize_t n;
+	int err;
 
 	while ((n = item->data(item, &block, &offset)) > 0) {
-		while (at < offset) {
-			size_t gap = offset - at < (off_t)sizeof(zeros) ? (size_t)(offset - at) :
-									  sizeof(zeros);
-
-			if (archive_write_data(s->archive, zeros, gap) < 0)
-				return fail(s, item->path, ARCHIVE_FATAL);
-			at += (off_t)gap;
-		}
+		err = write_zeros(s, item, offset - at);
+		if (err)
+			return err;
 		if (archive_write_data(s->archive, block, (size_t)n) < 0)
 			return fail(s, item->path, ARCHIVE_FATAL);
-		at += n;
+		at = offset + n;
 		s->base.copy->bytes += (uint64_t)n;
 		copy_progress(s->base.copy, item->path);
-		if (cli_interrupted())
-			return -EINTR;
 	}
-	return (int)n;
+	/* libarchive 3.6 writes the list of holes with the first byte: there must be one. */
+	return n < 0 ? (int)n : write_zeros(s, item, !at && item->st.st_size ? 1 : 0);
 }
 
 static int put(struct copy_sink *base, struct item *item)
@@ -176,6 +184,8 @@ struct stream_sink *stream_sink_open(struct copy *copy, int fd, enum stream_filt
 	copy->sink = &s->base;
 	if (s->archive && s->entry && archive_write_set_format_pax(s->archive) == ARCHIVE_OK &&
 	    add_filter(s->archive, filter) == ARCHIVE_OK &&
+	    archive_write_set_format_option(s->archive, "pax", "xattrheader", "SCHILY") ==
+		    ARCHIVE_OK &&
 	    archive_write_set_bytes_per_block(s->archive, 256 << 10) == ARCHIVE_OK &&
 	    archive_write_set_bytes_in_last_block(s->archive, 1) == ARCHIVE_OK &&
 	    archive_write_open(s->archive, s, NULL, write_more, NULL) == ARCHIVE_OK)
