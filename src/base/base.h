@@ -20,6 +20,8 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+/* For the few functions whose arguments must stay in registers. */
+#define inline_always inline __attribute__((always_inline))
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define ALIGN_UP(x, a) (((x) + (a)-1) & ~((typeof(x))(a)-1))

@@ -50,8 +50,9 @@ struct dentry *dentry_find_epoch(struct inode *dir, uint32_t hash, const char *n
 		.hash = (uint64_t)hash << 32,
 		.tail = len % 8 ? hash_load_tail(name + len / 8 * 8, len % 8) : 0,
 	};
+	struct inode *inode;
 
-	return dentry_find_component(dir, &c);
+	return dentry_find_component(dir, &c, &inode);
 }
 
 struct dentry *dentry_find_locked(struct inode *dir, uint32_t hash, const char *name, size_t len)

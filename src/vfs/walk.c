@@ -40,15 +40,14 @@ static inline int may_search(struct walker *k, struct inode *dir)
 }
 
 /* 0 with *d (NULL: no such name) and *inode, or WALK_RESTART. */
-static inline int lookup_step(struct inode *dir, const struct component *c, struct dentry **d, struct inode **inode)
+static inline_always int lookup_step(struct inode *dir, const struct component *c, struct dentry **d, struct inode **inode)
 {
 	unsigned n;
 
 	for (n = 0; n < WALK_SPIN; n++) {
 		uint32_t seq = seq_read_begin(&dir->dir.name_seq); /* pairs with rename's seq_write_end */
 
-		*d = dentry_find_component(dir, c);
-		*inode = *d ? seq_load(&(*d)->inode) : NULL; /* pairs with the stores that publish, swap and end it */
+		*d = dentry_find_component(dir, c, inode);
 		if (likely(seq_read_ok(&dir->dir.name_seq, seq)))
 			return 0;
 		cpu_relax();
@@ -148,7 +147,7 @@ static int end_at_dots(struct walker *k, struct walk *out)
 }
 
 /* The last component.  0, an error, or WALK_RESTART; *link is set when a symlink is to be followed. */
-static inline int end_at_name(struct walker *k, struct walk *out, const struct component *c, struct inode **link)
+static inline_always int end_at_name(struct walker *k, struct walk *out, const struct component *c, struct inode **link)
 {
 	unsigned flags = k->flags;
 	int err;
@@ -179,7 +178,7 @@ int walk_name_too_long(struct inode *dir)
 }
 
 /* A component with more behind it, `rest`. */
-static inline int step_name(struct walker *k, struct walk *out, const struct component *c, const char *rest)
+static inline_always int step_name(struct walker *k, struct walk *out, const struct component *c, const char *rest)
 {
 	struct dentry *d;
 	struct inode *inode;
@@ -200,7 +199,7 @@ static inline int step_name(struct walker *k, struct walk *out, const struct com
 	return type == S_IFLNK ? step_link(k, inode, rest) : -ENOTDIR;
 }
 
-static inline int walk_last(struct walker *k, struct walk *out, const struct component *c, const char *end,
+static inline_always int walk_last(struct walker *k, struct walk *out, const struct component *c, const char *end,
 			    struct inode **link)
 {
 	size_t len = c->len;
