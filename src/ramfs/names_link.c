@@ -34,6 +34,8 @@ static int link_check_epoch(struct linking *l, struct walk *k)
 		return -EEXIST;
 	if (k->trailing_slash)
 		return -ENOENT;
+	if (load_relaxed(&k->parent->flags) & INODE_DEAD) /* as in may_create_epoch */
+		return -ENOENT;
 	if (!link_source_safe_epoch(l))
 		return -EPERM;
 	err = may_create_epoch(l->w, k->parent);

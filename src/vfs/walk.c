@@ -123,6 +123,8 @@ static inline enum last_kind component_kind(const char *name, size_t len)
 /* "" or only slashes: the directory where we are. */
 static int end_at_root(struct walker *k, struct walk *out)
 {
+	if (!k->whole && k->at - k->path >= PATH_LIMIT)
+		return -ENAMETOOLONG; /* slashes */
 	out->inode = out->parent = k->dir;
 	out->dentry = NULL;
 	out->last = "";
