@@ -153,59 +153,77 @@ static void inode_drop_data(struct slot *self, struct inode *inode)
 		fn(self, inode);
 }
 
-enum drop_step { DROP_DATA, DROP_RETIRED };
+/* intent.step; arg[0] is the inode, arg[1] the parent that a directory still has a reference on. */
+enum drop_step { DROP_DATA, DROP_RETIRED, DROP_DONE };
 
-/* What the dead inode itself held a reference on: a directory's parent. */
-static struct inode *inode_drop_steps(struct slot *self, struct inode *inode, struct intent *intent)
+/* The data, then the inode itself.  `step` is the intent's, or nobody's. */
+static void inode_drop_steps(struct slot *self, struct inode *inode, atomic_u32 *step)
 {
-	struct inode *parent = NULL;
-
 	inode_drop_data(self, inode);
-	if (S_ISDIR(inode_type(inode)))
-		parent = load_relaxed(&inode->dir.parent); /* relaxed: nobody changes it any more */
-	if (intent)
-		store_release(&intent->step, DROP_RETIRED); /* read after the owner's death */
+	store_release(step, DROP_RETIRED); /* read after the owner's death: do not retire it again */
 	epoch_retire(self, &inode->retired, RETIRE_INODE, 0);
-	return parent;
 }
 
-/* The reference was the last.  Inside another intent (a task's end) there is no room for ours: that
- * operation's recovery cannot know of this inode, and a death leaks it. */
+static bool inode_put_last(struct slot *self, struct inode *inode)
+{
+	bool last;
+
+	epoch_enter(self); /* see ref_put */
+	last = ref_put(&inode->refs);
+	epoch_exit(self);
+	return last;
+}
+
+static struct inode *inode_parent(struct inode *inode)
+{
+	return S_ISDIR(inode_type(inode)) ? load_relaxed(&inode->dir.parent) : NULL; /* relaxed: nobody changes it any more */
+}
+
+/*
+ * The reference was the last.  Returns the parent if we held the last reference on that too.  Inside another intent (a
+ * task's end) there is no room for ours: that operation's recovery cannot know of this inode, and a death leaks it.
+ */
 static struct inode *inode_drop(struct slot *self, struct inode *inode)
 {
-	uint64_t arg = (uint64_t)inode;
-	struct inode *parent;
+	struct inode *parent = inode_parent(inode);
+	uint64_t args[] = {(uintptr_t)inode, (uintptr_t)parent};
+	bool own = !load_relaxed(&self->intent.op); /* own field */
+	atomic_u32 nobody;
 
-	if (!load_relaxed(&inode->nlink)) /* relaxed: see above */
+	if (!load_relaxed(&inode->nlink)) /* relaxed: nobody changes it any more */
 		notify(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
-	if (load_relaxed(&self->intent.op)) /* own field */
-		return inode_drop_steps(self, inode, NULL);
-	intent_begin(self, INTENT_DROP, 1, &arg);
-	parent = inode_drop_steps(self, inode, &self->intent);
-	intent_end(self);
+	if (own)
+		intent_begin(self, INTENT_DROP, ARRAY_SIZE(args), args);
+	inode_drop_steps(self, inode, own ? &self->intent.step : &nobody);
+	if (own)
+		intent_step(self, DROP_DONE);
+	if (parent && !inode_put_last(self, parent))
+		parent = NULL;
+	if (own)
+		intent_end(self);
 	return parent;
 }
 
 void inode_put(struct slot *self, struct inode *inode)
 {
-	while (inode) {
-		bool last;
-
-		epoch_enter(self); /* see ref_put */
-		last = ref_put(&inode->refs);
-		epoch_exit(self);
-		inode = last ? inode_drop(self, inode) : NULL;
-	}
+	if (!inode_put_last(self, inode))
+		return;
+	/* A removed directory may be the last that kept its removed parent. */
+	while (inode)
+		inode = inode_drop(self, inode);
 }
 
 static void inode_recover_drop(struct slot *self, struct intent *dead)
 {
-	struct inode *inode = (struct inode *)load_acquire(&dead->arg[0]); /* pairs with intent_begin */
-	struct inode *parent;
+	/* All loads pair with intent_begin and intent_step, through the death. */
+	struct inode *inode = (struct inode *)(uintptr_t)load_acquire(&dead->arg[0]);
+	struct inode *parent = (struct inode *)(uintptr_t)load_acquire(&dead->arg[1]);
 
-	if (load_acquire(&dead->step) != DROP_DATA) /* pairs with the store in inode_drop_steps */
+	if (load_acquire(&dead->step) == DROP_DATA)
+		inode_drop_steps(self, inode, &dead->step);
+	if (load_acquire(&dead->step) != DROP_RETIRED)
 		return;
-	parent = inode_drop_steps(self, inode, dead);
+	store_release(&dead->step, DROP_DONE); /* before the put: dying in between leaks, and frees nothing twice */
 	if (parent)
 		inode_put(self, parent);
 }
