@@ -278,7 +278,7 @@ static bool die_once(struct who *w, const char *before, const char *after, unsig
 static void die_all_over(const struct deed *d, uint64_t *random)
 {
 	char before[PRINT_SIZE], after[PRINT_SIZE];
-	unsigned long n, kills = 0, stride = max_of(600 / test_scaled(10), 1ul);
+	unsigned long n, kills = 0, stride = max_of(600 / test_scaled(4), 1ul);
 	struct who w = names_who(&nw);
 
 	deed = d;
