@@ -169,6 +169,29 @@ static void access_asks_for_the_real_user(void **state)
 	assert_int_equal(shelf_faccessat2(px->t, AT_FDCWD, "f", R_OK, AT_EACCESS), -EACCES);
 }
 
+/* ---- root -------------------------------------------------------------------------------------------------- */
+
+static void a_changed_root_is_all_there_is(void **state)
+{
+	struct px *px = *state;
+	struct shelf_task *t = px->t;
+	char cwd[64];
+
+	assert_int_equal(shelf_mkdir(t, "jail", 0755), 0);
+	assert_int_equal(shelf_mkdir(t, "jail/in", 0755), 0);
+	assert_int_equal(shelf_mkdir(t, "out", 0755), 0);
+	assert_int_equal(shelf_chdir(t, "out"), 0);
+	assert_int_equal(shelf_chroot(t, "/jail"), 0);
+	assert_true(px_exists(t, "/in") && !px_exists(t, "/jail") && px_exists(t, "../jail"));
+	assert_true(shelf_getcwd(t, cwd, sizeof(cwd)) > 0);
+	assert_string_equal(cwd, "(unreachable)/out");
+	assert_int_equal(shelf_chdir(t, "/in"), 0);
+	assert_int_equal(shelf_getcwd(t, cwd, sizeof(cwd)), 4);
+	assert_string_equal(cwd, "/in");
+	assert_int_equal(shelf_chdir(t, "../../.."), 0);
+	assert_true(px_exists(t, "in") && !px_exists(t, "jail"));
+}
+
 /* ---- the end ------------------------------------------------------------------------------------------------ */
 
 static int open_and_wait(struct px *px, void *arg)
@@ -246,6 +269,7 @@ int main(void)
 		PX_TEST(credentials_may_change_while_threads_walk),
 		PX_TEST(a_task_of_one_thread_keeps_no_old_credentials),
 		PX_TEST(access_asks_for_the_real_user),
+		PX_TEST(a_changed_root_is_all_there_is),
 		PX_TEST(what_a_killed_process_had_open_is_closed),
 		PX_TEST(a_thousand_tasks_leave_nothing_behind),
 		PX_TEST(names_and_flags_of_segments_are_checked),
