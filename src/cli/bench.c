@@ -115,8 +115,7 @@ static int parse(int argc, char **argv, struct bench_plan *plan, struct argument
 		return cli_usage(optind == argc ? "a workload is wanted" :
 						  "one workload at a time, or all");
 	a->options.workload = argv[optind];
-	if (!strstr(" fdget threadperf tiobench names all ", a->options.workload) ||
-	    strchr(a->options.workload, ' ') || strlen(a->options.workload) < 3)
+	if (strcmp(a->options.workload, "all") && !bench_plan_knows(a->options.workload))
 		return cli_usage("there is no workload '%s'", a->options.workload);
 	return 0;
 }

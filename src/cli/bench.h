@@ -41,9 +41,12 @@ struct bench_options {
 	unsigned thread_counts;
 };
 
-/* bench_plan.c: 0, or an exit status after a message. */
+/* bench_plan.c */
+bool bench_plan_knows(const char *workload);
+/* 0, or an exit status after a message. */
 int bench_plan_make(struct bench_plan *plan, const struct bench_options *options);
 void bench_plan_free(struct bench_plan *plan);
+struct bench_row *bench_plan_add_row(struct bench_plan *plan); /* all zero; NULL: no memory */
 /* bench_run.c: takes all samples; 0, or an exit status after a message. */
 int bench_run(struct bench_plan *plan);
 /* bench_report.c */

@@ -57,7 +57,7 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-static struct bench_row *add_row(struct bench_plan *plan)
+struct bench_row *bench_plan_add_row(struct bench_plan *plan)
 {
 	if (plan->rows == plan->room) {
 		size_t room = plan->room ? plan->room * 2 : 64;
@@ -88,7 +88,7 @@ static unsigned group_of(struct bench_plan *plan, const struct bench_row *row, b
 static int add_case_engine(struct bench_plan *plan, const struct plan_case *c, const char *engine,
 			   unsigned threads)
 {
-	struct bench_row *row = add_row(plan);
+	struct bench_row *row = bench_plan_add_row(plan);
 
 	if (!row) {
 		cli_error("out of memory");
@@ -133,6 +133,14 @@ static int add_case(struct bench_plan *plan, const struct plan_case *c,
 	for (char *t = strtok_r(threads, ",", &save); t && !status; t = strtok_r(NULL, ",", &save))
 		status = add_case_threads(plan, c, o->engines, (unsigned)atoi(t));
 	return status;
+}
+
+bool bench_plan_knows(const char *workload)
+{
+	for (size_t i = 0; i < CASES; i++)
+		if (!strcmp(plan_cases[i].workload, workload))
+			return true;
+	return false;
 }
 
 static bool known_engine(const char *engine)

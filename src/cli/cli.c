@@ -12,14 +12,24 @@
 
 const struct command *cli_current;
 
+/* Names of files come here as they are: nothing in them may steer a terminal. */
+static void defuse(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
 static void vmessage(const char *format, va_list args)
 {
+	char text[8192];
+
+	vsnprintf(text, sizeof(text), format, args);
+	defuse(text);
 	progress_clear();
 	fflush(stdout);
-	fprintf(stderr, "shelf%s%s: ", cli_current ? " " : "",
-		cli_current ? cli_current->name : "");
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	fprintf(stderr, "shelf%s%s: %s\n", cli_current ? " " : "",
+		cli_current ? cli_current->name : "", text);
 }
 
 void cli_error(const char *format, ...)
@@ -49,7 +59,11 @@ int cli_bad_option(int argc, char **argv)
 
 	if (optopt && strncmp(word, "--", 2))
 		return cli_usage("option -%c is not known or wants a value", optopt);
-	return cli_usage("option %s is not known, or its value is missing or not wanted", word);
+	if (optopt)
+		return cli_usage(strchr(word, '=') ? "option %s: no value is wanted" :
+						     "option %s: a value is wanted",
+				 word);
+	return cli_usage("option %s is not known", word);
 }
 
 static uint64_t ram_bytes(void)
@@ -124,20 +138,24 @@ static double seconds_since(const struct timespec *from)
 
 void progress_show(const char *format, ...)
 {
+	static int terminal = -1;
+	char text[512];
 	va_list args;
 
-	if (!isatty(STDERR_FILENO))
+	if (terminal < 0)
+		terminal = isatty(STDERR_FILENO);
+	if (!terminal)
 		return;
 	if (!started.tv_sec)
 		clock_gettime(CLOCK_MONOTONIC, &started);
 	if (seconds_since(&started) < 1 || seconds_since(&last) < 0.1)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &last);
-	fputc('\r', stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputs("\033[K", stderr);
+	defuse(text);
+	fprintf(stderr, "\r%s\033[K", text);
 	fflush(stderr);
 	shown = true;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - the `shelf` command: finds the subcommand and answers --help and --version. */
-#include <getopt.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
-
-#define SHELF_VERSION "0.1.0"
 
 static const struct command *const commands[] = {
 	&command_create, &command_rm,  &command_ls,  &command_df,    &command_stat,
@@ -42,39 +42,61 @@ static bool wants_help(int argc, char **argv)
 
 static int finish(int status)
 {
+	errno = 0;
 	if (fflush(stdout) || ferror(stdout)) {
-		cli_error("standard output: write failed");
+		cli_error("standard output: write: %s", errno ? strerror(errno) : "failed");
 		return EXIT_FAILED;
 	}
 	return status;
+}
+
+/* A shelf's file must not become descriptor 1: what is printed would go into it. */
+static void hold_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY); /* fails when used */
+}
+
+static int unknown_command(const char *name)
+{
+	cli_error("there is no command '%s'; `shelf --help` lists them", name);
+	return EXIT_USAGE;
+}
+
+static int help(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 3) {
+		print_help(stdout);
+		return finish(EXIT_OK);
+	}
+	command = find(argv[2]);
+	if (!command)
+		return unknown_command(argv[2]);
+	fputs(command->usage, stdout);
+	return finish(EXIT_OK);
 }
 
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	hold_standard_descriptors();
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		command = argc > 2 ? find(argv[2]) : NULL;
-		if (command)
-			fputs(command->usage, stdout);
-		else
-			print_help(stdout);
-		return finish(EXIT_OK);
-	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return help(argc, argv);
 	if (!strcmp(argv[1], "--version")) {
 		puts("shelf " SHELF_VERSION);
 		return finish(EXIT_OK);
 	}
 	command = find(argv[1]);
-	if (!command) {
-		fprintf(stderr, "shelf: there is no command '%s'; `shelf --help` lists them\n",
-			argv[1]);
-		return EXIT_USAGE;
-	}
+	if (!command)
+		return unknown_command(argv[1]);
 	cli_current = command;
 	if (wants_help(argc - 1, argv + 1)) {
 		fputs(command->usage, stdout);

@@ -21,6 +21,7 @@ static int create_command(int argc, char **argv)
 	struct shelf_options o = {.uid = (uint32_t)-1, .gid = (uint32_t)-1};
 	char why[SHELF_WHY], *end;
 	struct shelf *shelf;
+	unsigned long mode;
 	int c;
 
 	opterr = 0;
@@ -33,8 +34,9 @@ static int create_command(int argc, char **argv)
 					optarg);
 			break;
 		case 'm':
-			o.mode = (uint32_t)strtoul(optarg, &end, 8);
-			if (*end || end == optarg || o.mode > 07777 || !o.mode)
+			mode = strtoul(optarg, &end, 8);
+			o.mode = (uint32_t)mode;
+			if (*end || end == optarg || mode > 07777 || !mode)
 				return cli_usage(
 					"--mode '%s': an octal mode from 1 to 7777 is wanted",
 					optarg);

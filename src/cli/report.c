@@ -21,7 +21,7 @@ struct names {
 
 static const char *shm_dir(void)
 {
-	const char *dir = getenv("SHELF_SHM_DIR");
+	const char *dir = secure_getenv("SHELF_SHM_DIR");
 
 	return dir && *dir ? dir : "/dev/shm";
 }
