@@ -1,6 +1,6 @@
 # What the tests of the command share; they begin with `. "$(dirname "$0")/lib/lib.sh"`.
 # SHELF is the command.  Shelves go to a directory of the test's own, files to $work; both are removed.
-# A check is `check "what holds" COMMAND...`; `finish` ends with the count.
+# `check "what holds" COMMAND...` counts; `finish` ends with the count.
 
 set -u
 : "${SHELF:?SHELF must name the shelf command}"
@@ -20,7 +20,7 @@ pass() {
 fail() {
 	failed=$((failed + 1))
 	echo "FAILED: $1" >&2
-	for file in out err; do
+	for file in ${2:-out err}; do
 		[ -s "$work/.$file" ] && sed "s/^/  $file: /" "$work/.$file" | cut -c -240 | head -n 12 >&2
 	done
 }
@@ -28,7 +28,7 @@ fail() {
 check() {
 	what=$1
 	shift
-	if "$@" >"$work/.out" 2>"$work/.err"; then pass; else fail "$what"; fi
+	if "$@" >"$work/.said" 2>&1; then pass; else fail "$what" said; fi
 }
 
 # ends STATUS COMMAND...: runs it, output in $work/.out and .err; is that its status?
