@@ -10,12 +10,13 @@
  *	engine_leave(t)				called by each thread last
  * so that each engine is compiled into the loop as its users would have it.
  *
- *	fdget_ENGINE --case shared|unshared [--file own|hot] [--threads N] [--ms M]
+ *	fdget_ENGINE --case shared|unshared|shared_hot [--file own|hot] [--threads N] [--ms M]
  *
  * shared: N threads of one table (it counts as shared with N = 1 as well).
  * unshared: N tables with one thread each, which has said that it is alone.
  * own (default): each thread looks up its own number, so that what is measured is
- * the table.  hot: all look up number 0, so counting schemes meet on its count.
+ * the table.  hot: all look up number 0, so counting schemes meet on its count;
+ * shared_hot is the shared case with it.
  * Prints "rate R": lookups a second, all threads together.
  */
 #define _GNU_SOURCE
@@ -101,8 +102,15 @@ static void *work(void *arg)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: fdget_ENGINE --case shared|unshared [--file own|hot] [--threads N] [--ms M]\n");
+		"usage: fdget_ENGINE --case shared|unshared|shared_hot [--file own|hot] [--threads N] [--ms M]\n");
 	return 2;
+}
+
+static int parse_case(const char *name)
+{
+	opt.hot |= !strcmp(name, "shared_hot");
+	opt.shared = strcmp(name, "unshared") != 0;
+	return strcmp(name, "shared") && strcmp(name, "unshared") && strcmp(name, "shared_hot");
 }
 
 static int parse(int argc, char **argv)
@@ -112,8 +120,10 @@ static int parse(int argc, char **argv)
 	for (k = 1; k + 1 < argc; k += 2) {
 		const char *value = argv[k + 1];
 
-		if (!strcmp(argv[k], "--case"))
-			opt.shared = !strcmp(value, "shared");
+		if (!strcmp(argv[k], "--case") && parse_case(value))
+			return -1;
+		else if (!strcmp(argv[k], "--case"))
+			continue;
 		else if (!strcmp(argv[k], "--file"))
 			opt.hot = !strcmp(value, "hot");
 		else if (!strcmp(argv[k], "--threads"))
