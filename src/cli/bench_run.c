@@ -114,7 +114,8 @@ static bool take_samples(struct bench_plan *plan, unsigned group, const char *ou
 		if (row->group != group)
 			continue;
 		snprintf(word, sizeof(word), "%s ", is_lookup(row) ? "rate" : row->case_);
-		if (!(at = strstr(out, word)) || sscanf(at + strlen(word), "%lf", &v) != 1 || !(v > 0))
+		if (!(at = strstr(out, word)) || sscanf(at + strlen(word), "%lf", &v) != 1 ||
+		    !(v > 0))
 			return false;
 		row->sample[row->samples++] = v;
 	}

@@ -33,7 +33,7 @@ static ssize_t read_more(struct archive *a, void *ctx, const void **block)
 
 	*block = r->block;
 	do
-		n = read(r->fd, r->block, sizeof(r->block));
+		n = cli_interrupted() ? -1 : read(r->fd, r->block, sizeof(r->block));
 	while (n < 0 && errno == EINTR && !cli_interrupted());
 	if (n < 0)
 		archive_set_error(a, errno, "read: %s", strerror(errno));

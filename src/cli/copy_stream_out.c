@@ -22,9 +22,9 @@ static ssize_t write_more(struct archive *a, void *ctx, const void *block, size_
 	struct stream_sink *s = ctx;
 	ssize_t n;
 
-	do
-		n = write(s->fd, block, size);
-	while (n < 0 && errno == EINTR && !cli_interrupted());
+	do { /* an interrupted write may have written a part, and is called again */
+		n = cli_interrupted() ? -1 : write(s->fd, block, size);
+	} while (n < 0 && errno == EINTR && !cli_interrupted());
 	if (n < 0)
 		archive_set_error(a, errno, "%s", strerror(errno));
 	return n;
