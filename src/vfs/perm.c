@@ -114,12 +114,12 @@ void new_inode_owner_epoch(struct who *w, struct inode *dir, uint32_t mode, stru
 {
 	out->uid = w->cred->fsuid;
 	out->gid = w->cred->fsgid;
+	if (load_relaxed(&dir->mode) & S_ISGID) { /* relaxed: see above */
+		out->gid = load_relaxed(&dir->gid);
+		mode = mode_in_setgid_dir(w, mode, out->gid); /* of the mode as asked for, before umask */
+	}
 	/* With a default ACL acl_inherit() narrows the mode instead. */
 	if (!S_ISLNK(mode) && !(load_relaxed(&dir->flags) & INODE_HAS_DEFAULT_ACL))
 		mode &= ~(load_relaxed(&w->fs->umask) & 0777); /* relaxed: a number by itself */
-	if (load_relaxed(&dir->mode) & S_ISGID) { /* relaxed: see above */
-		out->gid = load_relaxed(&dir->gid);
-		mode = mode_in_setgid_dir(w, mode, out->gid);
-	}
 	out->mode = mode;
 }
