@@ -33,7 +33,7 @@ static struct shared *shared_new(void)
 	struct shared *sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(sh != MAP_FAILED);
-	CHECK(!sem_init(&sh->filled, 1, 0) && !sem_init(&sh->empty, 1, RING) && !sem_init(&sh->ready, 1, 0));
+	CHECK(!sem_init(&sh->filled, 1, 0) && !sem_init(&sh->empty, 1, getenv("LOCKSTEP_TREES") ? LS_TREES / 2 : RING) && !sem_init(&sh->ready, 1, 0));
 	return sh;
 }
 
@@ -227,6 +227,7 @@ static void random_calls_agree_with_tmpfs(void **state)
 	ls_setids(&side, 0);
 	faults = shelf_check(shelf, say_fault, NULL);
 	shelf_task_exit(side.task);
+	free(side.buf);
 	shelf_detach(shelf);
 	shelf_remove(name, NULL);
 	fprintf(stderr, "%lu steps agreed\n", agreed);

@@ -41,6 +41,7 @@ struct ls_side {
 	unsigned char *buf; /* LS_BUFFER bytes */
 	char *trees; /* LS_TREES texts of LS_TREE_TEXT bytes: the last trees, in turn */
 	unsigned tree_count;
+	unsigned long steps;
 };
 
 void ls_next(uint64_t *state, struct ls_op *op);

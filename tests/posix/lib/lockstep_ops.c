@@ -33,7 +33,7 @@ unsigned ls_pick_code(unsigned ticket)
 	return i;
 }
 
-/* LOCKSTEP_TREES in the environment: the whole tree after every call, to find the one that went wrong. */
+/* LOCKSTEP_TREES=N in the environment: the whole tree after every call from the N-th on, to find what went wrong. */
 static void run_tree(struct ls_side *s, struct ls_result *r)
 {
 	uint64_t hash;
@@ -45,9 +45,11 @@ static void run_tree(struct ls_side *s, struct ls_result *r)
 
 void ls_run(struct ls_side *s, const struct ls_op *op, struct ls_result *r)
 {
+	const char *from = getenv("LOCKSTEP_TREES");
+
 	memset(r, 0, sizeof(*r));
 	kinds[op->code].fn(s, op, r);
-	if (getenv("LOCKSTEP_TREES"))
+	if (from && s->steps++ >= strtoul(from, NULL, 0))
 		run_tree(s, r);
 }
 
