@@ -143,8 +143,10 @@ int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[
 		return err;
 	}
 	self = seg->read_only ? NULL : slot_self(seg);
-	if (self)
-		task_sweep(self);
+	if (self) {
+		slot_reap_quick(self);
+		task_sweep_quick(self);
+	}
 	*out = (struct shelf *)(void *)seg;
 	return 0;
 }

@@ -73,6 +73,14 @@ bool process_gone(uint32_t pid, uint64_t start_time)
 	return take_number(&p) != start_time || (zombie && threads <= 1);
 }
 
+/* Quick: the number is unknown to the kernel; a zombie or a number in use again is left for a thorough sweep. */
+static bool gone(uint32_t pid, uint64_t start_time, bool quick)
+{
+	if (quick && sys_call3(SYS_kill, (long)pid, 0, 0) != -ESRCH)
+		return false;
+	return process_gone(pid, start_time);
+}
+
 /* In a section: tasks to look at, at most `max`, from *at on. */
 static unsigned list_tasks_epoch(struct slot *self, struct shelf_task **out, unsigned max, uint64_t skip)
 {
@@ -88,7 +96,7 @@ static unsigned list_tasks_epoch(struct slot *self, struct shelf_task **out, uns
 }
 
 /* The section keeps the tasks' memory while we read /proc: a few files, not a wait for anybody. */
-static struct shelf_task *find_dead(struct slot *self, uint64_t *skip)
+static struct shelf_task *find_dead(struct slot *self, bool quick, uint64_t *skip)
 {
 	struct shelf_task *batch[SWEEP_BATCH], *found = NULL;
 	unsigned n;
@@ -98,7 +106,7 @@ static struct shelf_task *find_dead(struct slot *self, uint64_t *skip)
 	for (unsigned i = 0; i < n && !found; i++) {
 		uint32_t pid = load_relaxed(&batch[i]->pid); /* relaxed: a pair read half old is not a dead process */
 
-		if (process_gone(pid, load_relaxed(&batch[i]->start_time)) && task_claim(self, batch[i]))
+		if (gone(pid, load_relaxed(&batch[i]->start_time), quick) && task_claim(self, batch[i]))
 			found = batch[i];
 		else
 			++*skip;
@@ -109,18 +117,28 @@ static struct shelf_task *find_dead(struct slot *self, uint64_t *skip)
 	return found;
 }
 
-unsigned task_sweep(struct slot *self)
+static unsigned sweep(struct slot *self, bool quick)
 {
 	struct shelf_task *t;
 	unsigned swept = 0;
 	uint64_t skip = 0;
 
 	while (skip != UINT64_MAX) {
-		t = find_dead(self, &skip);
+		t = find_dead(self, quick, &skip);
 		if (!t)
 			continue;
 		task_release(self, t);
 		swept++;
 	}
 	return swept;
+}
+
+unsigned task_sweep(struct slot *self)
+{
+	return sweep(self, false);
+}
+
+unsigned task_sweep_quick(struct slot *self)
+{
+	return sweep(self, true);
 }

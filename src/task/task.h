@@ -111,5 +111,6 @@ int task_unshare_files(struct slot *self, struct shelf_task *t);
 struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t);
 /* Close what tasks of dead processes had; how many there were. */
 unsigned task_sweep(struct slot *self);
+unsigned task_sweep_quick(struct slot *self); /* without a look at /proc for each live one: misses zombies */
 
 #endif

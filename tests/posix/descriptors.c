@@ -130,8 +130,8 @@ static void close_range_can_leave_a_shared_table_first(void **state)
 struct swap {
 	int a, b, target;
 	ino_t ino_a, ino_b;
-	volatile int stop;
-	unsigned long looks;
+	_Atomic int stop;
+	_Atomic unsigned long looks;
 };
 
 static void swap_or_look(struct px *px, void *arg, unsigned k)

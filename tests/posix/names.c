@@ -67,7 +67,7 @@ static void rename_replaces_by_the_rules(void **state)
 
 /* ---- nobody finds the name absent --------------------------------------------------------------------- */
 
-static volatile int stop;
+static _Atomic int stop;
 
 static void replace_or_look(struct px *px, void *arg, unsigned k)
 {

@@ -90,7 +90,7 @@ static void unshare_separates_what_clone_shared(void **state)
 
 /* ---- credentials --------------------------------------------------------------------------------------- */
 
-static volatile int stop;
+static _Atomic int stop;
 
 static void change_ids_or_walk(struct px *px, void *arg, unsigned k)
 {
