@@ -15,6 +15,7 @@ struct stream_sink {
 	struct archive *archive;
 	struct archive_entry *entry;
 	int fd;
+	bool discard; /* the archive stays cut short, which is how a reader knows */
 };
 
 static ssize_t write_more(struct archive *a, void *ctx, const void *block, size_t size)
@@ -22,6 +23,8 @@ static ssize_t write_more(struct archive *a, void *ctx, const void *block, size_
 	struct stream_sink *s = ctx;
 	ssize_t n;
 
+	if (s->discard)
+		return (ssize_t)size;
 	do { /* an interrupted write may have written a part, and is called again */
 		n = cli_interrupted() ? -1 : write(s->fd, block, size);
 	} while (n < 0 && errno == EINTR && !cli_interrupted());
@@ -198,10 +201,9 @@ struct stream_sink *stream_sink_open(struct copy *copy, int fd, enum stream_filt
 
 void stream_sink_close(struct stream_sink *s)
 {
-	/* Without its end an archive that was cut short is known to be so. */
-	if (copy_stopped(s->base.copy))
-		archive_write_fail(s->archive);
-	else if (archive_write_close(s->archive) < ARCHIVE_WARN)
+	s->discard = copy_stopped(s->base.copy);
+	/* libarchive 3.6 frees all it has only if it is closed. */
+	if (archive_write_close(s->archive) < ARCHIVE_WARN && !s->discard)
 		fail(s, "", ARCHIVE_FATAL);
 	archive_entry_free(s->entry);
 	archive_write_free(s->archive);

@@ -57,6 +57,13 @@ static bool find_shelves(struct names *out)
 	return true;
 }
 
+static void free_names(struct names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->name[i]);
+	free(names->name);
+}
+
 struct view {
 	const char *name;
 	bool ok;
@@ -188,7 +195,7 @@ static int list_command(int argc, char **argv, bool need_name, const char *title
 						{NULL, 0, NULL, 0}};
 	struct names names = {0};
 	bool json = false;
-	int c;
+	int c, status;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -204,7 +211,10 @@ static int list_command(int argc, char **argv, bool need_name, const char *title
 	} else if (!find_shelves(&names)) {
 		return EXIT_FAILED;
 	}
-	return show(&names, json, title, print);
+	status = show(&names, json, title, print);
+	if (optind == argc)
+		free_names(&names);
+	return status;
 }
 
 static int ls_command(int argc, char **argv)

@@ -49,7 +49,8 @@ p = subprocess.Popen([shelf, 'get', 'i', '-'], stdout=subprocess.PIPE, stderr=su
 p.stdout.read(512)
 time.sleep(0.3)
 p.send_signal(signal.SIGINT)
-expect('get ends while it waits for its reader', p.wait(10) == 130)
+status = p.wait(10)
+expect('get ends while it waits for its reader: %d, %r' % (status, p.stderr.read()), status == 130)
 
 # a tree, at some moment
 status = 0
