@@ -5,6 +5,7 @@
  * shared memory.  Without STEPS: 50,000 times SHELF_TEST_SCALE.
  */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -39,7 +40,16 @@ static struct shared *shared_new(void)
 
 /* ---- the kernel's half ------------------------------------------------------------------------------ */
 
-/* With our own user namespace where we are not root: then there is one user only. */
+/* Where we are not root there is one user only, without the rights that the namespace lent him. */
+static void drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	CHECK(!syscall(SYS_capset, &header, none));
+}
+
+/* With our own user namespace where we are not root. */
 static int own_mount(struct shared *sh)
 {
 	static const char map[] = "0 %u 1\n";
@@ -69,6 +79,8 @@ static int own_mount(struct shared *sh)
 		return errno;
 	if (chdir("/dev/shm") || chroot(".") || chdir("/"))
 		return errno;
+	if (uid)
+		drop_capabilities();
 	return 0;
 }
 
@@ -196,6 +208,7 @@ static void shelf_side(struct ls_side *side, struct shelf **shelf, const char *n
 	side->many_ids = many_ids;
 	side->buf = malloc(LS_BUFFER);
 	CHECK(!shelf_task_create(*shelf, &root, &side->task));
+	ls_setids(side, 0);
 	ls_setlimit(side, LS_NOFILE);
 }
 

@@ -292,10 +292,10 @@ static size_t make_acl(struct ls_side *s, const struct ls_op *o)
 
 	e[n++] = (struct acl_entry){ 1, o->r[2] % 8, ~0u };
 	if (o->r[3] % 2)
-		e[n++] = (struct acl_entry){ 2, o->r[3] / 2 % 8, ids[o->r[3] / 16 % 3] };
+		e[n++] = (struct acl_entry){ 2, o->r[3] / 2 % 8, s->many_ids ? ids[o->r[3] / 16 % 3] : 0 };
 	e[n++] = (struct acl_entry){ 4, o->r[4] % 8, ~0u };
 	if (o->r[5] % 2)
-		e[n++] = (struct acl_entry){ 8, o->r[5] / 2 % 8, groups[o->r[5] / 16 % 3] };
+		e[n++] = (struct acl_entry){ 8, o->r[5] / 2 % 8, s->many_ids ? groups[o->r[5] / 16 % 3] : 0 };
 	if (n > 2 || o->r[6] % 4 == 0)
 		e[n++] = (struct acl_entry){ 0x10, o->r[6] / 4 % 8, ~0u };
 	if (o->r[7] % 16)

@@ -106,7 +106,7 @@ static int64_t kernel_ids(unsigned who)
 	return err;
 }
 
-static int64_t shelf_ids(struct shelf_task *t, unsigned who)
+static int64_t shelf_ids(struct shelf_task *t, unsigned who, bool privileged)
 {
 	struct shelf_cred c = { .uid = people[who].uid, .gid = people[who].gid };
 
@@ -114,19 +114,24 @@ static int64_t shelf_ids(struct shelf_task *t, unsigned who)
 	c.egid = c.fsgid = c.gid;
 	c.ngroups = people[who].ngroups;
 	memcpy(c.groups, people[who].groups, sizeof(people[who].groups));
-	c.caps = c.uid ? 0 : SHELF_CAP_ALL;
+	c.caps = privileged && !c.uid ? SHELF_CAP_ALL : 0;
 	return shelf_task_setcred(t, &c);
 }
 
 int64_t ls_setids(struct ls_side *s, unsigned who)
 {
+	static bool set;
+
 	who %= sizeof(people) / sizeof(people[0]);
+	if (!s->many_ids && (!s->task || set))
+		return 0; /* always the same: other credentials would be no less new */
+	set = true;
 	if (!s->many_ids)
 		who = 0;
 	ids_now[!s->task] = who;
 	if (s->task)
-		return shelf_ids(s->task, who);
-	return s->many_ids ? kernel_ids(who) : 0;
+		return shelf_ids(s->task, who, s->many_ids);
+	return kernel_ids(who);
 }
 
 unsigned ls_ids(const struct ls_side *s)
