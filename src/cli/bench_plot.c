@@ -73,7 +73,7 @@ static void put_script(FILE *to, const struct bench_plan *plan, const char *work
 		"set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,11' background 'white'\n"
 		"set multiplot layout %u,%u\n"
 		"set boxwidth 0.7\nset style fill solid 1 noborder\nunset key\n"
-		"set yrange [0:*]\nset format y '%%.2s%%c'\nset xtics rotate by -40 nomirror\n"
+		"set yrange [0:*]\nset format y '%%.1s%%c'\nset ytics nomirror\nset xtics rotate by -40 nomirror\n"
 		"set border 3\nset grid ytics lc rgb '#dddddd'\n",
 		columns * PANEL_WIDTH, rows * PANEL_HEIGHT, rows, columns);
 	for (size_t i = 0; i < plan->rows; i++)

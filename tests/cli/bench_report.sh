@@ -88,6 +88,30 @@ status 1 "a directory" "$SHELF" bench report empty -o never.html
 status 1 "a page that cannot be written" "$SHELF" bench report good.json -o /nonexistent/page.html
 told "/nonexistent/page.html: open" "is named"
 [ -e /dev/full ] && status 1 "a full disk" "$SHELF" bench report good.json -o /dev/full
+# from the samples to the page, with engine programs that only print
+mkdir fake
+for e in borrow spinlock tmpfs; do
+	cat >fake/files_$e <<'END'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+	[ "$1" = --case ] && echo "$2 12345.5" | tr , '\n' | sed 's/$/ 12345.5/; s/ 12345.5 12345.5$/ 12345.5/'
+	shift
+done
+END
+	chmod +x fake/files_$e
+done
+export SHELF_BENCH_DIR="$work/fake"
+status 0 "bench writes JSON" "$SHELF" bench names --engine borrow,spinlock,tmpfs --case stat,rename --runs 3 --ms 1 --json b.json
+check "which is JSON" python3 -m json.tool b.json
+status 0 "a page of it" "$SHELF" bench report b.json -o b.html
+check "has its tables" [ "$(grep -c '<table>' b.html)" = 4 ]
+check "and its machine" grep -q 'kernel: ' b.html
+status 0 "JSON on standard output" "$SHELF" bench names --engine borrow --case stat --threads 1 --runs 1 --ms 1 --json -
+check "alone" python3 -m json.tool .out
+echo 'exit 3' >fake/files_borrow
+status 1 "an engine program that fails" "$SHELF" bench names --engine borrow --case stat --runs 1 --ms 1
+told "files_borrow ended with status" "is named"
+
 status 2 "no -o" "$SHELF" bench report good.json
 status 2 "no file" "$SHELF" bench report -o x
 status 2 "an unknown option" "$SHELF" bench report --what good.json -o x
