@@ -13,20 +13,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "copy.h"
-#include "copy_dirs.h"
-
-struct tree_sink {
-	struct copy_sink base;
-	const struct place *to;
-	char parent[PATH_MAX]; /* the one that is open */
-	int parent_fd; /* the root's, or our own */
-	bool inherits; /* files made there get an ACL or a group of its own accord */
-	struct later_list later;
-};
-
-#define CALLS(s) ((s)->to->calls)
-#define TASK(s) ((s)->to->task)
+#include "copy_write.h"
 
 static int fail(struct tree_sink *s, const struct item *item, const char *what, int err)
 {
@@ -139,96 +126,6 @@ static int enter_parent(struct tree_sink *s, const struct item *item, const char
 	return open_parent(s, item->path, length);
 }
 
-/* ---- attributes ------------------------------------------------------------------------------ */
-
-static int set_xattr(struct tree_sink *s, int fd, const char *name, const char *attr,
-		     const void *value, size_t size)
-{
-	return name ? CALLS(s)->setxattrat(TASK(s), fd, name, attr, value, size) :
-		      CALLS(s)->fsetxattr(TASK(s), fd, attr, value, size, 0);
-}
-
-/* Of fd, or of `name` in the directory fd. */
-static int set_xattrs(struct tree_sink *s, int fd, const char *name, const char *path,
-		      const struct xattrs *x, bool inherits)
-{
-	const char *attr;
-	const void *value;
-	size_t at = 0, size;
-	bool acl = false;
-	int err, first = 0;
-
-	while (xattrs_next(x, &at, &attr, &value, &size)) {
-		acl |= !strcmp(attr, ACL_ACCESS);
-		err = set_xattr(s, fd, name, attr, value, size);
-		if (err < 0 && !first) {
-			cli_error("%s%s: attribute %s: %s", s->to->label, path, attr,
-				  strerror(-err));
-			first = err;
-		}
-	}
-	if (inherits && !acl && !name)
-		CALLS(s)->fremovexattr(TASK(s), fd, ACL_ACCESS);
-	else if (inherits && !acl)
-		CALLS(s)->removexattrat(TASK(s), fd, name, ACL_ACCESS);
-	if (first)
-		s->base.copy->failed++;
-	return first;
-}
-
-static bool ours(const struct copy *copy, const struct stat *st)
-{
-	return !copy->keep_owner || (st->st_uid == copy->uid && st->st_gid == copy->gid);
-}
-
-/* `made` is the mode it was made with, when that is known to be what it has. */
-static int set_by_fd(struct tree_sink *s, int fd, const char *path, const struct stat *st,
-		     const struct xattrs *x, bool exact, mode_t made)
-{
-	const struct copy *copy = s->base.copy;
-	struct timespec times[2] = {st->st_atim, st->st_mtim};
-	mode_t mode = copy_mode(copy, st);
-	const char *what = "chown";
-	int err = 0;
-
-	if (copy->keep_owner && !(exact && ours(copy, st)))
-		err = CALLS(s)->fchown(TASK(s), fd, st->st_uid, st->st_gid);
-	if (err >= 0 && !(exact && mode == made)) {
-		what = "chmod";
-		err = CALLS(s)->fchmod(TASK(s), fd, mode);
-	}
-	if (x->used || !exact)
-		set_xattrs(s, fd, NULL, path, x, !exact);
-	if (err >= 0) {
-		what = "set times";
-		err = CALLS(s)->futimens(TASK(s), fd, times);
-	}
-	return err < 0 ? copy_fail(s->base.copy, s->to->label, path, what, err) : 0;
-}
-
-static int set_by_name(struct tree_sink *s, const struct item *item, const char *name)
-{
-	const struct copy *copy = s->base.copy;
-	struct timespec times[2] = {item->st.st_atim, item->st.st_mtim};
-	bool link = S_ISLNK(item->st.st_mode);
-	const char *what = "chown";
-	int err = 0;
-
-	if (copy->keep_owner)
-		err = CALLS(s)->fchownat(TASK(s), s->parent_fd, name, item->st.st_uid,
-					 item->st.st_gid, AT_SYMLINK_NOFOLLOW);
-	if (err >= 0 && !link) {
-		what = "chmod";
-		err = CALLS(s)->fchmodat(TASK(s), s->parent_fd, name, copy_mode(copy, &item->st));
-	}
-	set_xattrs(s, s->parent_fd, name, item->path, &item->xattrs, s->inherits && !link);
-	if (err >= 0) {
-		what = "set times";
-		err = CALLS(s)->utimensat(TASK(s), s->parent_fd, name, times, AT_SYMLINK_NOFOLLOW);
-	}
-	return err < 0 ? fail(s, item, what, err) : 0;
-}
-
 /* ---- one item ------------------------------------------------------------------------------------ */
 
 /* Something has the name already.  0: it is gone, try again. */
@@ -300,7 +197,7 @@ static int open_new(struct tree_sink *s, const char *name, mode_t mode)
 static int put_file(struct tree_sink *s, struct item *item, const char *name)
 {
 	/* Nobody else may look in while it is not yet its owner's. */
-	bool exact = !s->inherits, own = exact && ours(s->base.copy, &item->st);
+	bool exact = !s->inherits, own = exact && attrs_ours(s->base.copy, &item->st);
 	mode_t made = own ? item->st.st_mode & 0777 : 0600;
 	int fd = open_new(s, name, made), err = 0;
 
@@ -311,7 +208,7 @@ static int put_file(struct tree_sink *s, struct item *item, const char *name)
 	if (err)
 		CALLS(s)->unlinkat(TASK(s), s->parent_fd, name, 0);
 	else
-		set_by_fd(s, fd, item->path, &item->st, &item->xattrs, exact, made);
+		attrs_by_fd(s, fd, item->path, &item->st, &item->xattrs, exact, made);
 	CALLS(s)->close(TASK(s), fd);
 	return err;
 }
@@ -354,7 +251,7 @@ static int put_special(struct tree_sink *s, const struct item *item, const char 
 	}
 	if (err)
 		return fail(s, item, S_ISLNK(item->st.st_mode) ? "symlink" : "mknod", err);
-	set_by_name(s, item, name);
+	attrs_by_name(s, item, name);
 	return 0;
 }
 
@@ -371,7 +268,7 @@ static int put_linked_data(struct tree_sink *s, struct item *item, const char *n
 	if (err)
 		fail(s, item, "write", err);
 	else if (!(err = write_data(s, fd, item)))
-		set_by_fd(s, fd, item->path, &item->st, &item->xattrs, false, 0);
+		attrs_by_fd(s, fd, item->path, &item->st, &item->xattrs, false, 0);
 	if (fd >= 0)
 		CALLS(s)->close(TASK(s), fd);
 	return err;
@@ -461,7 +358,7 @@ static void finish_directory(struct tree_sink *s, const struct later *d)
 		copy_fail(s->base.copy, s->to->label, d->path, "open directory", fd);
 		return;
 	}
-	set_by_fd(s, fd, d->path, &d->st, &d->xattrs, false, 0);
+	attrs_by_fd(s, fd, d->path, &d->st, &d->xattrs, false, 0);
 	CALLS(s)->close(TASK(s), fd);
 }
 
