@@ -3,6 +3,7 @@
  * intent.c - the record of a multi-step update, the ledger of references, and
  * the points at which a test build kills the process.
  *
+ * The short ways are inlined in slot.h.
  * Data: slot.intent and slot.ledger, written by the owner alone, read by whoever
  * recovers the slot.  Cost: plain stores to the own slot.  Wait-free.
  */
@@ -13,26 +14,7 @@
 #include "segment/intent_ops.h"
 #include "segment/segment_priv.h"
 
-void intent_begin(struct slot *self, uint32_t op, unsigned nargs, const uint64_t *args)
-{
-	unsigned k;
-
-	shelf_assert(load_relaxed(&self->intent.op) == INTENT_NONE); /* [o]: updates do not nest */
-	shelf_assert(nargs <= INTENT_ARGS);
-	for (k = 0; k < nargs; k++)
-		store_relaxed(&self->intent.arg[k], args[k]); /* published by op */
-	store_relaxed(&self->intent.step, 0); /* published by op */
-	store_release(&self->intent.op, op); /* pairs with recover_intent, through our death */
-	kill_point();
-}
-
-void intent_end(struct slot *self)
-{
-	kill_point();
-	store_release(&self->intent.op, INTENT_NONE); /* the update is whole before the record goes */
-}
-
-int ledger_add(struct slot *self, void *obj, enum ledger_kind kind)
+int ledger_add_slow(struct slot *self, void *obj, enum ledger_kind kind)
 {
 	int k;
 
@@ -45,11 +27,10 @@ int ledger_add(struct slot *self, void *obj, enum ledger_kind kind)
 	return -EAGAIN;
 }
 
-void ledger_del(struct slot *self, void *obj)
+void ledger_del_slow(struct slot *self, void *obj)
 {
 	int k;
 
-	/* Objects are 64-byte aligned.  Of two equal entries either will do. */
 	for (k = 0; k < SLOT_LEDGER; k++) {
 		if ((load_relaxed(&self->ledger[k]) & ~UINT64_C(7)) != (uintptr_t)obj) /* [o] */
 			continue;

@@ -11,6 +11,7 @@
 #ifndef SHELF_SEGMENT_SLOT_H
 #define SHELF_SEGMENT_SLOT_H
 
+#include "base/assert.h"
 #include "segment/segment.h"
 
 #define SLOT_LEDGER 32
@@ -67,7 +68,8 @@ struct slot {
 	atomic_u64 start_time; /* [o] field 22 of /proc/PID/stat: tells a reused pid apart */
 	struct segment *seg; /* [o] process-local */
 	uint64_t ino_next, ino_end; /* [o] private range of inode numbers */
-	atomic_i64 inodes; /* [o] made less freed by all owners of this slot so far: never reset; vfs sums them */
+	/* [o] made less freed by all owners of this slot so far: never reset; vfs and fd sum them */
+	atomic_i64 inodes, files;
 
 	_Alignas(CACHE_LINE) struct locker locker; /* [o] */
 
@@ -120,7 +122,7 @@ static inline struct slot *slot_self_fast(struct segment *seg)
  * Steps that change shared structure store through tracked_store()/tracked_cas(),
  * so that a test build can kill the process at its n-th such store, for every n.
  */
-void intent_begin(struct slot *self, uint32_t op, unsigned nargs, const uint64_t *args);
+static inline_always void intent_begin(struct slot *self, uint32_t op, unsigned nargs, const uint64_t *args);
 static inline void intent_set(struct slot *self, unsigned k, uint64_t v)
 {
 	store_release(&self->intent.arg[k], v); /* read by whoever recovers, after it saw the owner dead */
@@ -129,7 +131,7 @@ static inline void intent_step(struct slot *self, uint32_t step)
 {
 	store_release(&self->intent.step, step);
 }
-void intent_end(struct slot *self);
+static inline void intent_end(struct slot *self);
 /* Upper layers register what finishes or undoes an operation; called in the process that takes over. */
 typedef void intent_recover_fn(struct slot *self, struct intent *dead);
 void intent_register(uint32_t op, intent_recover_fn *fn);
@@ -167,6 +169,44 @@ static inline void kill_point(void)
 }
 #endif
 
+/* [o]; published by op */
+static inline_always void intent_arg_first(struct slot *self, unsigned nargs, const uint64_t *args, unsigned k)
+{
+	if (k < nargs)
+		store_relaxed(&self->intent.arg[k], args[k]);
+}
+
+/* Inlined and unrolled: with a constant `nargs` the arguments go from registers to the record. */
+static inline_always void intent_begin(struct slot *self, uint32_t op, unsigned nargs, const uint64_t *args)
+{
+	shelf_assert(load_relaxed(&self->intent.op) == 0); /* [o]: updates do not nest */
+	shelf_assert(nargs <= INTENT_ARGS);
+	intent_arg_first(self, nargs, args, 0);
+	intent_arg_first(self, nargs, args, 1);
+	intent_arg_first(self, nargs, args, 2);
+	intent_arg_first(self, nargs, args, 3);
+	intent_arg_first(self, nargs, args, 4);
+	intent_arg_first(self, nargs, args, 5);
+	intent_arg_first(self, nargs, args, 6);
+	intent_arg_first(self, nargs, args, 7);
+	intent_arg_first(self, nargs, args, 8);
+	intent_arg_first(self, nargs, args, 9);
+	intent_arg_first(self, nargs, args, 10);
+	intent_arg_first(self, nargs, args, 11);
+	intent_arg_first(self, nargs, args, 12);
+	intent_arg_first(self, nargs, args, 13);
+	_Static_assert(INTENT_ARGS == 14, "one line for each above");
+	store_relaxed(&self->intent.step, 0); /* published by op */
+	store_release(&self->intent.op, op); /* pairs with recover_intent, through our death */
+	kill_point();
+}
+
+static inline void intent_end(struct slot *self)
+{
+	kill_point();
+	store_release(&self->intent.op, 0); /* the update is whole before the record goes */
+}
+
 #define tracked_store(p, v)                                                                        \
 	do {                                                                                       \
 		store_release((p), (v));                                                           \
@@ -187,7 +227,24 @@ static inline void kill_point(void)
 
 enum ledger_kind { LEDGER_FILE = 1, LEDGER_INODE = 2, LEDGER_TABLE = 3 };
 /* Note a counted reference; -EAGAIN when the ledger is full (nested calls: never in practice). Returns the index. */
-int ledger_add(struct slot *self, void *obj, enum ledger_kind kind);
-void ledger_del(struct slot *self, void *obj);
+int ledger_add_slow(struct slot *self, void *obj, enum ledger_kind kind);
+void ledger_del_slow(struct slot *self, void *obj);
+
+static inline int ledger_add(struct slot *self, void *obj, enum ledger_kind kind)
+{
+	if (unlikely(load_relaxed(&self->ledger[0]))) /* [o] */
+		return ledger_add_slow(self, obj, kind);
+	store_release(&self->ledger[0], (uint64_t)(uintptr_t)obj | kind); /* read after our death */
+	return 0;
+}
+
+/* Objects are 64-byte aligned.  Of two equal entries either will do. */
+static inline void ledger_del(struct slot *self, void *obj)
+{
+	if (likely((load_relaxed(&self->ledger[0]) & ~UINT64_C(7)) == (uintptr_t)obj)) /* [o] */
+		store_release(&self->ledger[0], 0); /* read after our death */
+	else
+		ledger_del_slow(self, obj);
+}
 
 #endif
