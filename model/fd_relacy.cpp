@@ -75,8 +75,11 @@ struct slots : rl::test_suite<slots, 4> {
 
 	bool ref_put(file *f)
 	{
-		unsigned zero = 0;
+		unsigned one = 1, zero = 0;
 
+		if (BROKEN != PUT_ONE_STEP && f->count($).load(rl::mo_relaxed) == 1 &&
+		    f->count($).compare_exchange_strong(one, DEAD_MIDDLE, rl::mo_acq_rel, rl::mo_acquire))
+			return true;
 		if (f->count($).fetch_sub(1, rl::mo_acq_rel) != 1)
 			return false;
 		if (BROKEN == PUT_ONE_STEP) {
@@ -113,6 +116,15 @@ struct slots : rl::test_suite<slots, 4> {
 		}
 	}
 
+	/* fd_remove: under the table's lock nobody else changes which file stands there */
+	void close(int number)
+	{
+		file *f = slot[number]($).load(rl::mo_acquire);
+
+		slot[number]($).store(nullptr, rl::mo_release);
+		put(f);
+	}
+
 	void swapper()
 	{
 		file *b = &files[1], *old;
@@ -126,7 +138,7 @@ struct slots : rl::test_suite<slots, 4> {
 		put(old);
 		if (dup2_only)
 			return;
-		put(slot[0]($).exchange(nullptr, rl::mo_acq_rel));
+		close(0);
 	}
 
 	void looker()
@@ -155,7 +167,7 @@ struct slots : rl::test_suite<slots, 4> {
 			return;
 		RL_ASSERT(f->home($) == 1);
 		put(f);
-		put(slot[1]($).exchange(nullptr, rl::mo_acq_rel));
+		close(1);
 	}
 
 	/* In the variant with relaxed publishing someone else looks at number 1. */

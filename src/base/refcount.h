@@ -53,9 +53,12 @@ static inline bool ref_get(struct ref *r)
  */
 static inline bool ref_put(struct ref *r)
 {
-	uint32_t old = sub_acq_rel(&r->n, 1u);
-	uint32_t zero = 0;
+	uint32_t old = 1, zero = 0;
 
+	/* The only reference: both steps in one.  Relaxed: a hint, the CAS decides. */
+	if (load_relaxed(&r->n) == 1 && likely(cas_acq_rel(&r->n, &old, REF_DEAD + (UINT32_MAX - REF_DEAD) / 2)))
+		return true;
+	old = sub_acq_rel(&r->n, 1u);
 	if (likely(old != 1)) {
 		if (unlikely(old >= REF_SATURATED && old < REF_DEAD))
 			store_relaxed(&r->n, REF_SATURATED + (REF_DEAD - REF_SATURATED) / 2);

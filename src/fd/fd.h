@@ -67,6 +67,9 @@ int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit)
 /* Takes the caller's reference. */
 void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file,
 		unsigned bits);
+/* Reserve and publish in one, from number 0.  On EMFILE and ENOMEM the reference stays the caller's. */
+int fd_install(struct slot *self, struct fd_table *tab, struct fd_file *file, uint64_t limit,
+	       unsigned bits);
 /* Undo fd_reserve. */
 void fd_cancel(struct slot *self, struct fd_table *tab, int fd);
 

@@ -11,6 +11,7 @@
 #define SHELF_FD_FD_PRIV_H
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "fd/fd.h"
 #include "segment/intent_ops.h"
 
@@ -33,13 +34,31 @@ enum fd_intent_arg {
 enum fd_intent_step {
 	FD_STEP_BEGUN,
 	FD_STEP_COUNTED, /* FD_ARG_FILE's count was raised for the record */
+	FD_STEP_GIVEN, /* INSTALL: the reference left the ledger, or is about to, for FD_ARG_FILE */
 	FD_STEP_HANDED, /* the reference is the caller's, in its ledger */
 };
 
 /* A record that the layer above opened stays: its recovery then covers this update as well. */
-bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd,
-		     struct fd_file *file);
-void fd_intent_end(struct slot *self, bool begun);
+static inline bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd,
+				   struct fd_file *file)
+{
+	const uint64_t args[FD_INTENT_ARGS] = {
+		[FD_ARG_TABLE] = (uint64_t)(uintptr_t)tab,
+		[FD_ARG_NUMBER] = (uint64_t)(unsigned)fd,
+		[FD_ARG_FILE] = (uint64_t)(uintptr_t)file,
+	};
+
+	if (unlikely(load_relaxed(&self->intent.op))) /* own field */
+		return false;
+	intent_begin(self, op, FD_INTENT_ARGS, args);
+	return true;
+}
+
+static inline void fd_intent_end(struct slot *self, bool begun)
+{
+	if (likely(begun))
+		intent_end(self);
+}
 
 /* Change an argument, if the record is one of ours. */
 static inline void fd_intent_note(struct slot *self, unsigned k, uint64_t v)
@@ -51,19 +70,69 @@ static inline void fd_intent_note(struct slot *self, unsigned k, uint64_t v)
 }
 
 /* map.c; all but fd_map_next_used with the table's lock held */
-/* The lowest free number in [min, end), -1 if none. */
-int fd_map_lowest_free_locked(struct fd_table *tab, unsigned min, unsigned end);
-/* The word of `fd` (below FD_NUMBER_MAX), with its page made if need be; NULL: no memory. */
-atomic_u64 *fd_map_word_locked(struct slot *self, struct fd_table *tab, unsigned fd);
-void fd_map_mark_locked(struct fd_table *tab, unsigned fd);
-void fd_map_clear_locked(struct fd_table *tab, unsigned fd);
+/* The first four: of numbers beyond the head; below are theirs for all. */
+int fd_map_lowest_free_far(struct fd_table *tab, unsigned min, unsigned end);
+atomic_u64 *fd_map_word_far(struct slot *self, struct fd_table *tab, unsigned fd);
+void fd_map_mark_far(struct fd_table *tab, unsigned fd);
+void fd_map_clear_far(struct fd_table *tab, unsigned fd);
 /* The lowest number >= from whose word is not empty, FD_NUMBER_MAX if none.  A snapshot without the lock. */
 unsigned fd_map_next_used(struct fd_table *tab, unsigned from);
 void fd_map_free(struct slot *self, struct fd_table *tab);
 
+/* The lowest free number in [min, end), -1 if none. */
+static inline int fd_map_lowest_free_locked(struct fd_table *tab, unsigned min, unsigned end)
+{
+	uint64_t free = ~load_relaxed(&tab->used); /* under the lock */
+	unsigned fd;
+
+	if (unlikely(min >= FD_NEAR) || unlikely(!(free >> min)))
+		return fd_map_lowest_free_far(tab, min, end);
+	fd = min + bits_first_one(free >> min);
+	return likely(fd < end) ? (int)fd : -1;
+}
+
+/* The word of `fd` (below FD_NUMBER_MAX), with its page made if need be; NULL: no memory. */
+static inline atomic_u64 *fd_map_word_locked(struct slot *self, struct fd_table *tab, unsigned fd)
+{
+	return likely(fd < FD_NEAR) ? &tab->near[fd] : fd_map_word_far(self, tab, fd);
+}
+
+/* Bitmaps are stored to by the lock's holder alone: no read-modify-write needed, nor any order. */
+static inline void fd_map_mark_locked(struct fd_table *tab, unsigned fd)
+{
+	if (likely(fd < FD_NEAR))
+		store_relaxed(&tab->used, load_relaxed(&tab->used) | BIT_OF(fd));
+	else
+		fd_map_mark_far(tab, fd);
+}
+
+static inline void fd_map_clear_locked(struct fd_table *tab, unsigned fd)
+{
+	if (likely(fd < FD_NEAR))
+		store_relaxed(&tab->used, load_relaxed(&tab->used) & ~BIT_OF(fd));
+	else
+		fd_map_clear_far(tab, fd);
+}
+
 /* layer.c */
-bool fd_file_counted(struct slot *self); /* one more open file; false: past the limit */
-void fd_file_uncounted(struct slot *self);
+bool fd_files_full(struct slot *self); /* all slots' counts together are past the limit */
+
+static inline void fd_file_count(struct slot *self, int64_t change)
+{
+	store_relaxed(&self->files, load_relaxed(&self->files) + change); /* only the owner writes it */
+}
+
+/* One more open file; false: past the limit. */
+static inline bool fd_file_counted(struct slot *self)
+{
+	int64_t limit = (int64_t)load_relaxed(&fd_root_of(self)->limit); /* a plain number */
+
+	fd_file_count(self, 1);
+	if (likely(load_relaxed(&self->files) * slot_limit(self->seg) <= limit) || !fd_files_full(self))
+		return true;
+	fd_file_count(self, -1);
+	return false;
+}
 
 /* public.c: files of a library user can be freed in every process */
 void fd_users_attach(void);

@@ -3,14 +3,11 @@
  * layer.c - what the descriptor layer has once: types, the count of open files
  * and its limit, the birth and death of a file's head.
  *
- * The count is kept in stripes, one line each, chosen by slot: two threads that
- * open and close meet on a line only when their slots share a stripe.  Up to a
- * stripe's share of the limit nothing else is looked at; past it all are added
- * up.  Threads that cross the limit at the same moment may exceed it by what
- * the other stripes' shares still allow, as the kernel's batched count does.
+ * Each thread counts in its own slot, up for what it opens and down for what it
+ * closes, so a count may be negative.  Up to a slot's share of the limit nothing
+ * else is looked at; past it all are added up.  Threads that cross the limit at
+ * the same moment may exceed it by as many, as the kernel's batched count does.
  */
-#include <string.h>
-
 #include "fd/fd_priv.h"
 #include "segment/header.h"
 
@@ -52,20 +49,18 @@ int fd_layer_attach(struct segment *seg)
 	return 0;
 }
 
-static int64_t files_sum(struct fd_root *root)
-{
-	int64_t sum = 0;
-	unsigned k;
-
-	for (k = 0; k < FD_STRIPES; k++)
-		sum += load_relaxed(
-			&root->stripe[k].files); /* a sum of moving parts is an estimate anyway */
-	return sum;
-}
-
 int64_t fd_files_open(struct segment *seg)
 {
-	return files_sum(segment_root(seg, SEG_ROOT_FD));
+	uint32_t id, end = slot_limit(seg);
+	int64_t sum = 0;
+
+	for (id = 1; id <= end; id++) {
+		struct slot *s = slot_by_id(seg, id);
+
+		if (s)
+			sum += load_relaxed(&s->files); /* a sum of moving parts is an estimate anyway */
+	}
+	return sum;
 }
 
 void fd_set_segment_limit(struct segment *seg, uint64_t limit)
@@ -75,33 +70,18 @@ void fd_set_segment_limit(struct segment *seg, uint64_t limit)
 	store_relaxed(&root->limit, limit); /* whoever opens next will see it */
 }
 
-static struct fd_stripe *own_stripe(struct slot *self)
+bool fd_files_full(struct slot *self)
 {
-	return &fd_root_of(self)->stripe[self->locker.id % FD_STRIPES];
-}
+	int64_t limit = (int64_t)load_relaxed(&fd_root_of(self)->limit); /* a plain number */
 
-bool fd_file_counted(struct slot *self)
-{
-	struct fd_root *root = fd_root_of(self);
-	int64_t mine = add_relaxed(&own_stripe(self)->files, 1) + 1;
-	int64_t limit = (int64_t)load_relaxed(&root->limit); /* a plain number */
-
-	if (likely(mine <= limit / FD_STRIPES) || files_sum(root) <= limit)
-		return true;
-	fd_file_uncounted(self);
-	return false;
-}
-
-void fd_file_uncounted(struct slot *self)
-{
-	sub_relaxed(&own_stripe(self)->files, 1);
+	return fd_files_open(self->seg) > limit;
 }
 
 int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type)
 {
 	if (!fd_file_counted(self))
 		return -ENFILE;
-	memset(&file->retired, 0, sizeof(file->retired));
+	file->retired = (struct retired){0};
 	file->type = type;
 	ref_init(&file->count, 1);
 	fd_note(self, file);
@@ -113,30 +93,7 @@ void fd_release(struct slot *self, struct fd_file *file)
 {
 	fd_release_fn *release = file->type < FD_TYPES ? release_of[file->type] : NULL;
 
-	fd_file_uncounted(self);
+	fd_file_count(self, -1);
 	if (release)
 		release(self, file);
-}
-
-/* ---- intent records ------------------------------------------------------------------------ */
-
-bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_table *tab, int fd,
-		     struct fd_file *file)
-{
-	uint64_t args[FD_INTENT_ARGS] = {
-		[FD_ARG_TABLE] = (uint64_t)(uintptr_t)tab,
-		[FD_ARG_NUMBER] = (uint64_t)(unsigned)fd,
-		[FD_ARG_FILE] = (uint64_t)(uintptr_t)file,
-	};
-
-	if (load_relaxed(&self->intent.op)) /* own field */
-		return false;
-	intent_begin(self, op, FD_INTENT_ARGS, args);
-	return true;
-}
-
-void fd_intent_end(struct slot *self, bool begun)
-{
-	if (begun)
-		intent_end(self);
 }

@@ -122,15 +122,13 @@ static struct fd_node *fd_node_ensure(struct slot *self, struct fd_far *far, uns
 	return node;
 }
 
-atomic_u64 *fd_map_word_locked(struct slot *self, struct fd_table *tab, unsigned fd)
+atomic_u64 *fd_map_word_far(struct slot *self, struct fd_table *tab, unsigned fd)
 {
 	unsigned p = fd >> FD_PAGE_SHIFT;
 	struct fd_page *page = NULL;
 	struct fd_node *node = NULL;
 	struct fd_far *far;
 
-	if (fd < FD_NEAR_END)
-		return &tab->near[fd];
 	if (fd < FD_DIR_END) {
 		page = fd_page_ensure(self, &tab->page[p], &tab->map[p], p == 0);
 		return page ? &page->word[fd % FD_PAGE_WORDS] : NULL;
@@ -197,17 +195,14 @@ static unsigned far_lowest_free(struct fd_far *far, unsigned at)
 	return FD_NUMBER_MAX;
 }
 
-int fd_map_lowest_free_locked(struct fd_table *tab, unsigned min, unsigned end)
+int fd_map_lowest_free_far(struct fd_table *tab, unsigned min, unsigned end)
 {
-	unsigned fd = FD_NEAR_END;
+	unsigned fd = FD_DIR_END;
 	struct fd_far *far;
 
-	if (min < FD_NEAR_END)
-		fd = zero_from(&tab->used, FD_NEAR, min);
 	min = max_of(min, FD_NEAR_END);
-	if (fd == FD_NEAR_END)
-		fd = min < FD_DIR_END ? pages_lowest_free(tab->map, &tab->full, FD_DIR, min) :
-					FD_DIR_END;
+	if (min < FD_DIR_END)
+		fd = pages_lowest_free(tab->map, &tab->full, FD_DIR, min);
 	if (fd == FD_DIR_END) {
 		min = max_of(min, FD_DIR_END);
 		far = load_relaxed(&tab->far); /* under the lock */
@@ -245,13 +240,11 @@ static void far_mark(struct fd_far *far, unsigned fd)
 		bit_set(far->full, fd / FD_NODE_NUMBERS);
 }
 
-void fd_map_mark_locked(struct fd_table *tab, unsigned fd)
+void fd_map_mark_far(struct fd_table *tab, unsigned fd)
 {
 	unsigned p = fd >> FD_PAGE_SHIFT;
 
-	if (fd < FD_NEAR_END)
-		bit_set(&tab->used, fd);
-	else if (fd >= FD_DIR_END)
+	if (fd >= FD_DIR_END)
 		far_mark(load_relaxed(&tab->far), fd); /* under the lock; made */
 	else if (map_mark(load_relaxed(&tab->map[p]), fd % FD_PAGE_WORDS)) /* the same */
 		bit_set(&tab->full, p);
@@ -269,13 +262,11 @@ static void far_clear(struct fd_far *far, unsigned fd)
 	bit_clear(far->full, fd / FD_NODE_NUMBERS);
 }
 
-void fd_map_clear_locked(struct fd_table *tab, unsigned fd)
+void fd_map_clear_far(struct fd_table *tab, unsigned fd)
 {
 	unsigned p = fd >> FD_PAGE_SHIFT;
 
-	if (fd < FD_NEAR_END) {
-		bit_clear(&tab->used, fd);
-	} else if (fd >= FD_DIR_END) {
+	if (fd >= FD_DIR_END) {
 		far_clear(load_relaxed(&tab->far), fd); /* under the lock; made */
 	} else {
 		struct fd_map *map = load_relaxed(&tab->map[p]); /* under the lock; made */

@@ -130,7 +130,7 @@ static void fix_bits(struct fd_table *tab, int fd)
 
 /* ---- the operations ------------------------------------------------------------------------------ */
 
-/* reserve, publish, cancel, dup: a reservation goes; a counted file without its slot is dropped. */
+/* install, reserve, publish, cancel, dup: a reservation goes; a counted file without its slot is dropped. */
 static struct fd_file *undo_install(struct intent *dead, struct fd_table *tab, int fd)
 {
 	atomic_u64 *word = fd_word_of(tab, fd);
@@ -139,11 +139,13 @@ static struct fd_file *undo_install(struct intent *dead, struct fd_table *tab, i
 
 	if (now == (FD_WORD_RESERVED | (uint64_t)intent_slot(dead)->locker.id << 32)) {
 		store_release(word, 0); /* pairs with fd_word_load */
-		return file;
+		return file && !in_ledger(intent_slot(dead), file) ? file : NULL;
 	}
-	if (step_of(dead) == FD_STEP_COUNTED && fd_word_file(now) != file)
+	if (fd_word_file(now) == file)
+		return NULL;
+	if (step_of(dead) == FD_STEP_GIVEN && !in_ledger(intent_slot(dead), file))
 		return file;
-	return NULL;
+	return step_of(dead) == FD_STEP_COUNTED ? file : NULL;
 }
 
 /* Swapped: the replaced file is ours to drop; not swapped: the reference that was to go in. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * root.h - what the descriptor layer keeps once in a segment: the number of
- * open files, in stripes so that opening and closing does not meet on one line,
- * its limit, anchors by which a library user finds tables again, and the big lock
- * of the scheme that has one.
+ * root.h - what the descriptor layer keeps once in a segment: the limit of open
+ * files (their number is counted in the slots), anchors by which a library user finds
+ * tables again, and the big lock of the scheme that has one.
  */
 #ifndef SHELF_FD_ROOT_H
 #define SHELF_FD_ROOT_H
@@ -12,18 +11,12 @@
 #include "fd/spin.h"
 #include "segment/header.h"
 
-#define FD_STRIPES 32u
 #define FD_ANCHORS 16u
-
-struct fd_stripe {
-	_Alignas(CACHE_LINE) atomic_i64 files; /* up and down by any thread: may be negative */
-};
 
 struct fd_root { /* SEG_ROOT_FD; one page */
 	_Alignas(CACHE_LINE) atomic_u64 limit;
 	atomic_u64 anchor[FD_ANCHORS];
 	_Alignas(CACHE_LINE) struct fd_spin big;
-	struct fd_stripe stripe[FD_STRIPES];
 };
 _Static_assert(sizeof(struct fd_root) <= PAGE_BYTES, "the root is one page");
 

@@ -3,18 +3,21 @@
  * slots.c - one number at a time: reserve, publish, dup, dup2, close, flags.
  *
  * What may happen to a word, and who may do it:
+ *	0 -> open		fd_install, under the lock
  *	0 -> reserved		fd_reserve, under the lock
  *	reserved -> open	fd_publish, by the reserver; no lock needed: nobody else
  *				may store to a reserved word
  *	reserved -> 0		fd_cancel, under the lock
  *	open -> open'		flags: CAS, no lock; dup2: exchange, under the lock
- *	open -> 0		close: exchange, under the lock
+ *	open -> 0		close: store, under the lock
  * The flags' CAS fails when close or dup2 came between and looks again, so it
  * never marks the next file.  dup2 is one exchange: no moment with EBADF.
+ * Close needs none: which file stands there changes under the lock only, and flags
+ * that are set at the same moment go with it.
  */
 #include "fd/fd_priv.h"
 
-/* The exchange that takes a file off its slot: tracked.  acquire: the file; release: the new one. */
+/* The exchange that puts a file in another's place: tracked.  acquire: the old one; release: the new one. */
 static uint64_t fd_word_swap(atomic_u64 *word, uint64_t value)
 {
 	uint64_t old = xchg_acq_rel(word, value);
@@ -93,6 +96,37 @@ void fd_cancel(struct slot *self, struct fd_table *tab, int fd)
 	fd_map_clear_locked(tab, (unsigned)fd);
 	fd_intent_end(self, begun);
 	fd_table_unlock(self, tab);
+}
+
+/* ---- both in one ----------------------------------------------------------------------------- */
+
+/* From the ledger to the record; in this order a death never drops it twice (recover.c asks the ledger). */
+static inline void file_to_record(struct slot *self, struct fd_file *file, bool begun)
+{
+	if (begun)
+		intent_step(self, FD_STEP_GIVEN);
+	kill_point();
+	fd_forget(self, file);
+	kill_point();
+}
+
+int fd_install(struct slot *self, struct fd_table *tab, struct fd_file *file, uint64_t limit, unsigned bits)
+{
+	atomic_u64 *word;
+	bool begun;
+	int fd;
+
+	fd_table_lock(self, tab);
+	begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, file);
+	fd = claim_locked(self, tab, 0, limit, &word);
+	if (likely(fd >= 0)) {
+		file_to_record(self, file, begun);
+		tracked_store(word, fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
+		fd_map_mark_locked(tab, (unsigned)fd);
+	}
+	fd_intent_end(self, begun);
+	fd_table_unlock(self, tab);
+	return fd;
 }
 
 /* ---- dup ---------------------------------------------------------------------------------------- */
@@ -201,10 +235,10 @@ int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **
 	fd_table_lock(self, tab);
 	word = fd_word_of(tab, fd);
 	if (word)
-		old = load_relaxed(word); /* under the lock only its flags can change */
-	if (fd_word_is_open(old)) {
+		old = load_acquire(word); /* the file; pairs with fd_publish */
+	if (likely(fd_word_is_open(old))) {
 		begun = fd_intent_begin(self, INTENT_FD_CLOSE, tab, fd, fd_word_file(old));
-		fd_word_swap(word, 0);
+		tracked_store(word, 0); /* release: nothing of ours, but a later get's recheck sees it; see the top */
 		fd_map_clear_locked(tab, (unsigned)fd);
 		*out = fd_word_file(old);
 		fd_hand_over(self, *out, begun);

@@ -64,6 +64,13 @@ static void do_open(struct fixture *f)
 	file_open(f, 12, 0, NO_LIMIT, 0);
 }
 
+static void do_install(struct fixture *f)
+{
+	struct fd_file *file = file_make(f, TYPE_A, 12);
+
+	assert_int_equal(fd_install(f->self, f->tab, file, NO_LIMIT, 0), 2);
+}
+
 static void do_open_far(struct fixture *f)
 {
 	file_open(f, 12, FAR, NO_LIMIT, 0);
@@ -196,6 +203,12 @@ static void death_in_open(void **state)
 	die_everywhere(do_open, 2);
 }
 
+static void death_in_install(void **state)
+{
+	(void)state;
+	die_everywhere(do_install, 4);
+}
+
 static void death_in_open_of_a_far_number(void **state)
 {
 	(void)state;
@@ -245,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(death_in_open),
+		cmocka_unit_test(death_in_install),
 		cmocka_unit_test(death_in_open_of_a_far_number),
 		cmocka_unit_test(death_in_cancel),
 		cmocka_unit_test(death_in_dup),
