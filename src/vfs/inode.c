@@ -114,11 +114,6 @@ struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid
 	return inode;
 }
 
-bool inode_get_epoch(struct inode *inode)
-{
-	return ref_get(&inode->refs);
-}
-
 void inode_touch_locked(struct inode *inode, bool mtime)
 {
 	uint64_t now = vfs_now();
@@ -164,16 +159,6 @@ static void inode_drop_steps(struct slot *self, struct inode *inode, atomic_u32 
 	epoch_retire(self, &inode->retired, RETIRE_INODE, 0);
 }
 
-static bool inode_put_last(struct slot *self, struct inode *inode)
-{
-	bool last;
-
-	epoch_enter(self); /* see ref_put */
-	last = ref_put(&inode->refs);
-	epoch_exit(self);
-	return last;
-}
-
 static struct inode *inode_parent(struct inode *inode)
 {
 	return S_ISDIR(inode_type(inode)) ? load_relaxed(&inode->dir.parent) : NULL; /* relaxed: nobody changes it any more */
@@ -204,10 +189,8 @@ static struct inode *inode_drop(struct slot *self, struct inode *inode)
 	return parent;
 }
 
-void inode_put(struct slot *self, struct inode *inode)
+void inode_put_dead(struct slot *self, struct inode *inode)
 {
-	if (!inode_put_last(self, inode))
-		return;
 	/* A removed directory may be the last that kept its removed parent. */
 	while (inode)
 		inode = inode_drop(self, inode);

@@ -181,8 +181,27 @@ int vfs_attach(struct segment *seg); /* every process: registers types and hooks
 
 /* refs 1 (the caller's), nlink 0, owner and mode as given, times now. NULL: full. */
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
-bool inode_get_epoch(struct inode *inode); /* false: it is being freed: look again */
-void inode_put(struct slot *self, struct inode *inode); /* enters a section by itself */
+/* False: it is being freed: look again. */
+static inline bool inode_get_epoch(struct inode *inode)
+{
+	return ref_get(&inode->refs);
+}
+void inode_put_dead(struct slot *self, struct inode *inode); /* the last reference is gone */
+/* True: that was the last reference. */
+static inline bool inode_put_last(struct slot *self, struct inode *inode)
+{
+	bool last;
+
+	epoch_enter(self); /* see ref_put */
+	last = ref_put(&inode->refs);
+	epoch_exit(self);
+	return last;
+}
+static inline void inode_put(struct slot *self, struct inode *inode)
+{
+	if (inode_put_last(self, inode))
+		inode_put_dead(self, inode);
+}
 uint64_t inode_number(struct slot *self); /* unique in the segment; from the thread's own range */
 /* nlink 0 -> 1 takes the names' reference, 1 -> 0 drops it.  Inode's seq is written by the caller. */
 static inline uint32_t inode_type(const struct inode *i)
