@@ -132,6 +132,12 @@ static inline void use_touch(struct use *u)
 		attr_touch_atime(u->w.self, u->f->inode);
 }
 
+/* Does the path start at the descriptor?  Below WALK_IN_ROOT an absolute one does too. */
+static inline bool needs_dirfd(int dirfd, const char *path, unsigned walk_flags)
+{
+	return dirfd != AT_FDCWD && (*path != '/' || (walk_flags & WALK_IN_ROOT));
+}
+
 /* ---- look: a path, for reading --------------------------------------------------------------- */
 
 struct look {
@@ -167,9 +173,25 @@ struct place {
 /* Changes, so -EROFS where that is due; enters the names of the biglock scheme. */
 int call_begin(struct who *w, struct shelf_task *t);
 /* 0, -EFAULT, -ENOENT (""), -EBADF, -ENOTDIR */
-int place_get(struct who *w, int dirfd, const char *path, struct place *out);
-int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out); /* openat2 */
-void place_put(struct who *w, struct place *p);
+int place_get_slow(struct who *w, int dirfd, const char *path, struct place *out);
+static inline int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out) /* openat2 */
+{
+	if (unlikely(!path || !*path || needs_dirfd(dirfd, path, walk_flags)))
+		return place_get_slow(w, dirfd, path, out);
+	out->at = NULL;
+	out->start = NULL;
+	return 0;
+}
+static inline int place_get(struct who *w, int dirfd, const char *path, struct place *out)
+{
+	return place_get_as(w, dirfd, path, 0, out);
+}
+static inline void place_put(struct who *w, struct place *p)
+{
+	if (unlikely(p->at != NULL))
+		fd_put(w->self, p->at);
+	p->at = NULL;
+}
 int call_end(struct who *w, int result);
 
 /* call_begin and one place. */

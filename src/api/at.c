@@ -12,12 +12,6 @@ static int path_check(const char *path, bool empty_ok)
 	return *path || empty_ok ? 0 : -ENOENT;
 }
 
-/* Below WALK_IN_ROOT an absolute path starts at the descriptor too. */
-static bool needs_dirfd(int dirfd, const char *path, unsigned walk_flags)
-{
-	return dirfd != AT_FDCWD && (*path != '/' || (walk_flags & WALK_IN_ROOT));
-}
-
 static int dirfd_bad(const char *path)
 {
 	return strnlen(path, PATH_LIMIT) == PATH_LIMIT ? -ENAMETOOLONG : -EBADF;
@@ -132,18 +126,13 @@ int call_end(struct who *w, int result)
 	return result;
 }
 
-int place_get(struct who *w, int dirfd, const char *path, struct place *out)
-{
-	return place_get_as(w, dirfd, path, 0, out);
-}
-
-int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out)
+int place_get_slow(struct who *w, int dirfd, const char *path, struct place *out)
 {
 	int err = path_check(path, false);
 
 	out->at = NULL;
 	out->start = NULL;
-	if (err || !needs_dirfd(dirfd, path, walk_flags))
+	if (err)
 		return err;
 	err = fd_get(w->self, w->files, dirfd, &out->at);
 	if (err) {
@@ -154,13 +143,6 @@ int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags
 	if (err)
 		place_put(w, out);
 	return err;
-}
-
-void place_put(struct who *w, struct place *p)
-{
-	if (p->at)
-		fd_put(w->self, p->at);
-	p->at = NULL;
 }
 
 int call_at(struct call *c, struct shelf_task *t, int dirfd, const char *path)

@@ -23,6 +23,10 @@
 	 O_CLOEXEC | O_PATH | O_TMPFILE_BIT)
 #define OPEN_PATH_KNOWN (O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC)
 #define OPEN_NOT_KEPT (O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC) /* F_GETFL never shows them */
+/* Nothing to check about these, but what goes with O_CREAT. */
+#define OPEN_COMMON                                                                                \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_LARGEFILE_ |        \
+	 O_NOFOLLOW | O_CLOEXEC)
 #define OPEN_LEAVES (O_CREAT | O_TRUNC | O_TMPFILE_BIT)
 
 #define RESOLVE_KNOWN                                                                              \
@@ -85,7 +89,7 @@ static unsigned walk_of_resolve(uint64_t resolve)
 	return walk;
 }
 
-static int opening_init(struct opening *o, const struct open_how *how)
+static int opening_init_slow(struct opening *o, const struct open_how *how)
 {
 	int err = flags_check(how->flags, how->mode);
 
@@ -102,10 +106,22 @@ static int opening_init(struct opening *o, const struct open_how *how)
 	return 0;
 }
 
+static inline_always int opening_init(struct opening *o, const struct open_how *how)
+{
+	if (unlikely((how->flags & ~(uint64_t)OPEN_COMMON) || how->resolve ||
+		     (how->flags & O_CREAT ? how->mode & ~07777ULL : how->mode)))
+		return opening_init_slow(o, how);
+	o->flags = (uint32_t)how->flags;
+	o->mode = (uint32_t)how->mode;
+	o->walk = 0;
+	o->bits = how->flags & O_CLOEXEC ? FD_CLOEXEC_BIT : 0u;
+	return 0;
+}
+
 /* ---- finding or making the file ------------------------------------------------------------------ */
 
 /* The inode, counted and in the ledger. */
-static int open_inode(struct opening *o, struct open_walk *found)
+static inline_always int open_inode(struct opening *o, struct open_walk *found)
 {
 	struct place p;
 	int err;
@@ -133,17 +149,21 @@ static void inode_drop(struct slot *self, struct inode *inode)
 }
 
 /* Pipes, sockets and devices are names here, nothing to talk to. */
-static int type_of(const struct opening *o, struct inode *inode, uint32_t *type)
+static inline int type_of(const struct opening *o, struct inode *inode, uint32_t *type)
 {
 	mode_t m = inode_type(inode);
 
+	if (likely(m == S_IFREG && !(o->flags & O_PATH))) {
+		*type = FD_TYPE_REG;
+		return 0;
+	}
 	*type = o->flags & O_PATH ? FD_TYPE_PATH : m == S_IFDIR ? FD_TYPE_DIR : FD_TYPE_REG;
 	if (*type == FD_TYPE_REG && m != S_IFREG)
 		return -ENXIO;
 	return *type == FD_TYPE_DIR && o->flags & O_DIRECT ? -EINVAL : 0;
 }
 
-static uint32_t flags_kept(const struct opening *o)
+static inline uint32_t flags_kept(const struct opening *o)
 {
 	if (o->flags & O_PATH)
 		return o->flags & ~(uint32_t)OPEN_NOT_KEPT;
@@ -151,7 +171,7 @@ static uint32_t flags_kept(const struct opening *o)
 }
 
 /* What is left to do once the inode is there; on failure it is dropped. */
-static int open_finish(struct opening *o, struct open_walk *found, uint32_t *type)
+static inline int open_finish(struct opening *o, struct open_walk *found, uint32_t *type)
 {
 	int err = type_of(o, found->inode, type);
 
@@ -191,6 +211,16 @@ static bool table_full(const struct opening *o)
 	return fd < 0;
 }
 
+/* There is no number for it: it was never open, so nobody is told of a close.  A death in between leaks the inode. */
+static void file_unmake(struct slot *self, struct file *f)
+{
+	struct inode *inode = f->inode;
+
+	f->head.type = FD_TYPE_NONE;
+	fd_put(self, &f->head);
+	inode_put(self, inode);
+}
+
 /* Nothing to leave behind: the path first. */
 static int open_plain(struct opening *o)
 {
@@ -204,19 +234,15 @@ static int open_plain(struct opening *o)
 		err = open_finish(o, &found, &type);
 	if (unlikely(err))
 		return table_full(o) ? -EMFILE : err;
-	fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
-	if (unlikely(fd < 0)) {
-		inode_drop(self, found.inode);
-		return fd;
-	}
 	f = file_new(self, found.inode, type, flags_kept(o), &err);
 	if (unlikely(!f)) {
 		inode_drop(self, found.inode);
-		fd_cancel(self, o->w.files, fd);
-		return err;
+		return table_full(o) ? -EMFILE : err;
 	}
 	f->cred_id = cred_id_of(&o->w);
-	fd_publish(self, o->w.files, fd, &f->head, o->bits);
+	fd = fd_install(self, o->w.files, &f->head, nofile_of(&o->w), o->bits);
+	if (unlikely(fd < 0))
+		file_unmake(self, f);
 	return fd;
 }
 
@@ -250,19 +276,21 @@ out_number:
 	return err;
 }
 
-static int open_how(struct shelf_task *t, int dirfd, const char *path, const struct open_how *how)
+static inline_always int open_how(struct shelf_task *t, int dirfd, const char *path, const struct open_how *how)
 {
-	struct opening o = { .dirfd = dirfd, .path = path };
+	struct opening o;
 	int err = who_init(&o.w, t);
 
-	if (!err)
+	if (likely(!err))
 		err = opening_init(&o, how);
-	if (err)
+	if (unlikely(err))
 		return err;
-	if (!path)
+	if (unlikely(!path))
 		return -EFAULT;
-	if (!*path)
+	if (unlikely(!*path))
 		return -ENOENT;
+	o.dirfd = dirfd;
+	o.path = path;
 	if (unlikely(o.w.self->seg->read_only))
 		return open_read_only(&o);
 	return o.flags & OPEN_LEAVES ? open_leaving(&o) : open_plain(&o);
