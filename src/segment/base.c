@@ -47,6 +47,8 @@ uint64_t base_choose(const char *name, unsigned attempt)
 
 bool base_usable(uint64_t base, uint64_t size)
 {
+	if (!base || base + size < base)
+		return false;
 	return !base_tsan() || (base >= UINT64_C(0x7e8000000000) && base + size <= UINT64_C(0x800000000000)) ||
 	       (base >= UINT64_C(0x550000000000) && base + size <= UINT64_C(0x568000000000));
 }

@@ -30,6 +30,7 @@ struct seg_header {
 	/* roots, written by the creator before `ready` */
 	_Alignas(CACHE_LINE) struct epoch_root *epoch;
 	void *root[SEG_ROOTS];
+	uint64_t roots_sum; /* of the two above */
 	atomic_u32 ready; /* release by the creator; attachers wait for it */
 	atomic_u32 poison;
 	char poison_reason[128];

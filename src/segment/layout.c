@@ -97,15 +97,30 @@ void *segment_root(const struct segment *seg, enum seg_root which)
 	return seg->hdr->root[which];
 }
 
+/* A reader follows them without asking again, so that a damaged one must be found while attaching. */
+static uint64_t layout_roots_sum(const struct seg_header *h)
+{
+	const size_t from = offsetof(struct seg_header, epoch), to = offsetof(struct seg_header, roots_sum);
+
+	return name_hash(SEG_MAGIC, (const char *)h + from, to - from);
+}
+
+bool layout_roots_ok(const struct seg_header *h)
+{
+	return h->roots_sum == layout_roots_sum(h);
+}
+
 void segment_set_root(struct segment *seg, enum seg_root which, void *obj)
 {
 	seg->hdr->root[which] = obj; /* published by segment_set_ready */
 	if (which == SEG_ROOT_EPOCH)
 		seg->hdr->epoch = obj;
+	seg->hdr->roots_sum = layout_roots_sum(seg->hdr);
 }
 
 void segment_set_ready(struct segment *seg)
 {
+	seg->hdr->roots_sum = layout_roots_sum(seg->hdr);
 	store_release(&seg->hdr->ready, 1); /* the roots and all below them; pairs with open_wait_ready */
 }
 

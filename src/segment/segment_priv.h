@@ -248,6 +248,7 @@ void layout_fill(struct seg_header *h, uint64_t size, uint32_t max_slots);
 void layout_seal(struct seg_header *h);
 bool layout_sum_ok(const struct seg_header *h);
 bool layout_ok(const struct seg_header *h);
+bool layout_roots_ok(const struct seg_header *h); /* once `ready` */
 uint32_t layout_build(void);
 uint64_t layout_size(uint64_t size); /* as asked for to as made; 0: too small or too large */
 

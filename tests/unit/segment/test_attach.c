@@ -261,6 +261,15 @@ static void nonsense_with_a_good_checksum_is_refused(void **state)
 	assert_refused(EIO, "makes no sense");
 }
 
+static void damaged_roots_are_refused(void **state)
+{
+	const void *nowhere = (void *)0x20;
+
+	(void)state;
+	scribble(offsetof(struct seg_header, root[SEG_ROOT_VFS]), &nowhere, sizeof(nowhere));
+	assert_refused(EIO, "roots");
+}
+
 static void truncated_file_is_refused(void **state)
 {
 	(void)state;
@@ -428,6 +437,7 @@ int main(void)
 		WITH_SEGMENT(other_bytes_are_refused),
 		WITH_SEGMENT(other_version_is_refused),
 		WITH_SEGMENT(damaged_header_is_refused),
+		WITH_SEGMENT(damaged_roots_are_refused),
 		WITH_SEGMENT(other_build_options_are_refused),
 		WITH_SEGMENT(nonsense_with_a_good_checksum_is_refused),
 		WITH_SEGMENT(truncated_file_is_refused),
