@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file that is attached as a segment is refused with a reason, or it works; nobody crashes.
+ *
+ * The first byte of an input says what the file is: the bytes as they are; a good segment with some bytes
+ * of its header changed; the same with the checksums made to fit again.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fuzz.h"
+#include "segment/segment_priv.h"
+
+enum { TEMPLATE_BYTES = 12 << 20, EDITS_MAX = 32 };
+enum kind { RAW, EDITED, SEALED, KINDS };
+
+static uint8_t *template;
+static size_t template_size;
+static char name[TEST_NAME_SIZE], path[128];
+
+static void remove_file(void)
+{
+	unlink(path);
+}
+
+/* The bytes of a good, small segment that was detached by its maker. */
+static void make_template(void)
+{
+	const struct shelf_options options = {.size = 4 << 20};
+	struct shelf *shelf;
+	struct stat st;
+	int fd;
+
+	CHECK(!shelf_create(fresh_name(name), &options, &shelf, NULL));
+	shelf_detach(shelf);
+	snprintf(path, sizeof(path), "%s/shelf.%s", local_dir(), name);
+	atexit(remove_file);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0 && !fstat(fd, &st));
+	template_size = (size_t)st.st_size;
+	template = malloc(template_size);
+	CHECK(template && read(fd, template, template_size) == (ssize_t)template_size);
+	close(fd);
+}
+
+/* Holes stay holes: the file is cheap to make. */
+static void write_sparse(int fd, const uint8_t *from, size_t size)
+{
+	static const uint8_t zeros[PAGE_BYTES];
+
+	CHECK(!ftruncate(fd, (off_t)size));
+	for (size_t at = 0; at < size; at += PAGE_BYTES) {
+		size_t n = min_of(size - at, (size_t)PAGE_BYTES);
+
+		if (memcmp(from + at, zeros, n))
+			CHECK(pwrite(fd, from + at, n, (off_t)at) == (ssize_t)n);
+	}
+}
+
+/* Edits of the part that attaching reads before it trusts anything. */
+static void edit_header(struct bytes *in, uint8_t *page)
+{
+	const size_t end = offsetof(struct seg_header, next_ino);
+
+	for (unsigned k = 0; k < EDITS_MAX && in->left; k++) {
+		size_t at = fuzz_below(in, (unsigned)end);
+		unsigned n = 1u << fuzz_below(in, 4);
+		uint64_t v = fuzz_take(in, n);
+
+		memcpy(page + at, &v, min_of((size_t)n, end - at));
+	}
+}
+
+static void make_file(struct bytes *in)
+{
+	enum kind kind = fuzz_below(in, KINDS);
+	_Alignas(CACHE_LINE) uint8_t page[PAGE_BYTES];
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	CHECK(fd >= 0);
+	if (kind == RAW) {
+		write_sparse(fd, in->at, in->left);
+	} else {
+		write_sparse(fd, template, template_size);
+		memcpy(page, template, PAGE_BYTES);
+		edit_header(in, page);
+		if (kind == SEALED)
+			layout_seal((struct seg_header *)(void *)page);
+		CHECK(pwrite(fd, page, PAGE_BYTES, 0) == PAGE_BYTES);
+	}
+	close(fd);
+}
+
+/* Without a magic number it may be in the making, and is waited for. */
+static bool would_wait(void)
+{
+	struct seg_header h = {0};
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, &h, sizeof(h));
+
+	close(fd);
+	return n == 0 || (n == (ssize_t)sizeof(h) && !h.magic);
+}
+
+static void use(unsigned flags)
+{
+	struct shelf_counters counters;
+	struct shelf_task *t;
+	struct shelf *shelf;
+	char why[SHELF_WHY] = "";
+	int err = shelf_attach(name, flags, &shelf, why);
+
+	if (err) {
+		CHECK(err < 0 && why[0] && memchr(why, 0, sizeof(why)));
+		return;
+	}
+	CHECK(!shelf_counters(shelf, &counters));
+	if (!flags && !shelf_task_create(shelf, NULL, &t))
+		shelf_task_exit(t);
+	shelf_detach(shelf);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes in = {data, size};
+
+	if (!template)
+		make_template();
+	make_file(&in);
+	if (would_wait())
+		return 0;
+	use(SHELF_READ_ONLY);
+	use(0);
+	return 0;
+}
+
+size_t fuzz_example(unsigned k, uint8_t *out, size_t room)
+{
+	if (!template)
+		make_template();
+	if (k == 0) { /* a header alone */
+		out[0] = RAW;
+		memcpy(out + 1, template, min_of((size_t)PAGE_BYTES, room - 1));
+		return 1 + PAGE_BYTES;
+	}
+	if (k > 40)
+		return 0;
+	/* One edit of each word of the header. */
+	memset(out, 0, 12);
+	out[0] = k % 2 ? SEALED : EDITED;
+	out[1] = (uint8_t)(k / 2 * 8);
+	out[3] = 3;
+	out[4] = (uint8_t)k;
+	return 12;
+}
