@@ -8,6 +8,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -260,4 +261,5 @@ void stream_read(struct copy *copy, int fd, const char *label)
 	else
 		read_entries(r);
 	archive_read_free(r->archive);
+	free(r->item.xattrs.buf);
 }
