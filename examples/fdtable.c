@@ -175,7 +175,7 @@ static unsigned long sum_of_open(void)
 int main(void)
 {
 	char name[64], why[SHELF_FD_WHY];
-	struct shelf_file *ledger;
+	struct shelf_file *ledger = NULL;
 	int k, err;
 
 	snprintf(name, sizeof(name), "example-%ld", (long)getpid());

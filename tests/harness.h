@@ -80,8 +80,12 @@ static inline unsigned long test_scaled(unsigned long n)
 static inline char *fresh_name(char buf[static TEST_NAME_SIZE])
 {
 	static unsigned int count;
+	static struct timespec start; /* a killed test leaves its segment, and pids come again */
 
-	snprintf(buf, TEST_NAME_SIZE, "test-%ld-%u", (long)getpid(), count++);
+	if (!start.tv_sec)
+		clock_gettime(CLOCK_MONOTONIC, &start);
+	snprintf(buf, TEST_NAME_SIZE, "test-%ld-%lx%08lx-%u", (long)getpid(), (unsigned long)start.tv_sec,
+		 (unsigned long)start.tv_nsec, count++);
 	return buf;
 }
 

@@ -325,7 +325,7 @@ static void compare_entry(void *ctx, const struct n_dirent *e)
 
 	if (strlen(t->path) + strlen(e->name) > 4000)
 		return;
-	sprintf(op.a, "%s/%s", t->path, e->name);
+	CHECK(snprintf(op.a, sizeof(op.a), "%s/%s", t->path, e->name) < (int)sizeof(op.a));
 	CHECK(n_lstat(t->w, op.a, &st) == 0);
 	CHECK(e->ino == st.st_ino && e->type == IFTODT(st.st_mode));
 	if (ask_kernel(&op))
