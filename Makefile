@@ -18,7 +18,7 @@ endif
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all setup demo check unit bench install asan tsan fuzz torture format clean help
+.PHONY: all setup setup-build demo check unit bench install asan tsan models fuzz torture format clean help
 
 all:
 	@scripts/build gcc
@@ -26,9 +26,11 @@ all:
 setup:
 	@scripts/setup-packages
 
-demo: setup
-	@scripts/build gcc
-	@scripts/demo $(BUILD)/gcc
+setup-build:
+	@scripts/setup-packages build
+
+demo: setup-build
+	@scripts/demo $(BUILD)/demo
 
 check: setup
 	@scripts/run-tests
@@ -36,9 +38,8 @@ check: setup
 unit:
 	@scripts/run-tests --only gcc --suite unit$(if $(LAYER),-$(LAYER))
 
-bench: setup
-	@scripts/build gcc
-	@scripts/bench $(BUILD)/gcc
+bench: setup-build
+	@scripts/bench $(BUILD)
 
 install: all
 	@meson install -C $(BUILD)/gcc --no-rebuild
@@ -49,8 +50,10 @@ asan: setup
 tsan: setup
 	@scripts/run-tests --only tsan
 
+models: setup
+	@model/run
+
 fuzz: setup
-	@scripts/build fuzz
 	@scripts/fuzz $(BUILD)/fuzz $(TIME)
 
 torture: setup
@@ -65,12 +68,13 @@ clean:
 help:
 	@echo 'make            build the library and the shelf command in $(BUILD)/gcc'
 	@echo 'make demo       install what is missing, build, show what shelf does'
-	@echo 'make check      install what is missing, build, run all tests (gcc, ASan+UBSan, TSan, clang)'
+	@echo 'make check      install what is missing, build, run all tests (gcc, ASan+UBSan, TSan, clang, models)'
 	@echo 'make unit       unit tests only; LAYER=fd for one layer'
-	@echo 'make bench      run the benchmarks'
+	@echo 'make bench      run the benchmarks: $(BUILD)/bench.json, $(BUILD)/report.html'
 	@echo 'make install    library, headers, shelf.pc, command and man pages; DESTDIR= prefix='
 	@echo 'make asan       the tests of the ASan+UBSan build only'
 	@echo 'make tsan       the tests of the ThreadSanitizer build only'
+	@echo 'make models     check the models of locks, epochs, descriptors and names'
 	@echo 'make torture    torture tests, SCALE=$(SCALE) times as long as in make check'
 	@echo 'make fuzz       libFuzzer on each target, TIME=$(TIME) seconds each'
 	@echo 'make format     clang-format over all C files'
