@@ -45,7 +45,7 @@ struct file_calls {
 	int (*linkat)(struct shelf_task *, int, const char *, int, const char *, int flags);
 	int (*unlinkat)(struct shelf_task *, int dirfd, const char *, int flags);
 	int (*fchmod)(struct shelf_task *, int fd, mode_t);
-	int (*fchmodat)(struct shelf_task *, int dirfd, const char *, mode_t);
+	int (*fchmodat)(struct shelf_task *, int dirfd, const char *, mode_t); /* never through a link */
 	int (*fchown)(struct shelf_task *, int fd, uid_t, gid_t);
 	int (*fchownat)(struct shelf_task *, int dirfd, const char *, uid_t, gid_t, int flags);
 	int (*futimens)(struct shelf_task *, int fd, const struct timespec[2]);

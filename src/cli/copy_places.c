@@ -37,7 +37,7 @@ HOST(int, symlinkat, (T, const char *to, int d, const char *p), symlinkat(to, d,
 HOST(int, linkat, (T, int a, const char *p, int b, const char *q, int f), linkat(a, p, b, q, f))
 HOST(int, unlinkat, (T, int d, const char *p, int f), unlinkat(d, p, f))
 HOST(int, fchmod, (T, int fd, mode_t m), fchmod(fd, m))
-HOST(int, fchmodat, (T, int d, const char *p, mode_t m), fchmodat(d, p, m, 0))
+HOST(int, fchmodat, (T, int d, const char *p, mode_t m), fchmodat(d, p, m, AT_SYMLINK_NOFOLLOW))
 HOST(int, fchown, (T, int fd, uid_t u, gid_t g), fchown(fd, u, g))
 HOST(int, fchownat, (T, int d, const char *p, uid_t u, gid_t g, int f), fchownat(d, p, u, g, f))
 HOST(int, futimens, (T, int fd, const struct timespec ts[2]), futimens(fd, ts))
@@ -85,7 +85,13 @@ SHELF_AT(int, setxattrat, (T, int d, const char *p, const char *x, const void *b
 	 shelf_lsetxattr(t, p, x, b, n, 0))
 SHELF_AT(int, removexattrat, (T, int d, const char *p, const char *x), shelf_lremovexattr(t, p, x))
 
-#define CALLS(prefix)                                                                              \
+/* Whoever puts a link in the file's place meanwhile does not lead the change elsewhere. */
+static int shelf_fchmodat_nofollow(T, int d, const char *p, mode_t m)
+{
+	return shelf_fchmodat2(t, d, p, m, AT_SYMLINK_NOFOLLOW);
+}
+
+#define CALLS(prefix, chmod_call)                                                                  \
 	{                                                                                          \
 		.openat = prefix##openat, .openat2 = prefix##openat2, .close = prefix##close,      \
 		.pread = prefix##pread, .pwrite = prefix##pwrite, .lseek = prefix##lseek,          \
@@ -94,17 +100,16 @@ SHELF_AT(int, removexattrat, (T, int d, const char *p, const char *x), shelf_lre
 		.readlinkat = prefix##readlinkat, .mkdirat = prefix##mkdirat,                      \
 		.mknodat = prefix##mknodat, .symlinkat = prefix##symlinkat,                        \
 		.linkat = prefix##linkat, .unlinkat = prefix##unlinkat, .fchmod = prefix##fchmod,  \
-		.fchmodat = prefix##fchmodat, .fchown = prefix##fchown,                            \
-		.fchownat = prefix##fchownat, .futimens = prefix##futimens,                        \
-		.utimensat = prefix##utimensat, .flistxattr = prefix##flistxattr,                  \
-		.fgetxattr = prefix##fgetxattr, .fsetxattr = prefix##fsetxattr,                    \
-		.fremovexattr = prefix##fremovexattr, .listxattrat = prefix##listxattrat,          \
-		.getxattrat = prefix##getxattrat, .setxattrat = prefix##setxattrat,                \
-		.removexattrat = prefix##removexattrat,                                            \
+		.fchmodat = chmod_call, .fchown = prefix##fchown, .fchownat = prefix##fchownat,    \
+		.futimens = prefix##futimens, .utimensat = prefix##utimensat,                      \
+		.flistxattr = prefix##flistxattr, .fgetxattr = prefix##fgetxattr,                  \
+		.fsetxattr = prefix##fsetxattr, .fremovexattr = prefix##fremovexattr,              \
+		.listxattrat = prefix##listxattrat, .getxattrat = prefix##getxattrat,              \
+		.setxattrat = prefix##setxattrat, .removexattrat = prefix##removexattrat,          \
 	}
 
-const struct file_calls host_calls = CALLS(host_);
-const struct file_calls shelf_calls = CALLS(shelf_);
+const struct file_calls host_calls = CALLS(host_, host_fchmodat);
+const struct file_calls shelf_calls = CALLS(shelf_, shelf_fchmodat_nofollow);
 
 /* Makes each directory of the path that is missing. *made: the last one was. */
 static int make_path(const struct place *p, const char *dir, bool *made)

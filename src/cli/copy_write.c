@@ -213,19 +213,27 @@ static int put_file(struct tree_sink *s, struct item *item, const char *name)
 	return err;
 }
 
-static int put_directory(struct tree_sink *s, const struct item *item, const char *name)
+/* A directory that is there stays; its owner may write into it until it gets its own mode in the end. */
+static int use_directory(struct tree_sink *s, const char *name)
 {
 	struct stat st;
+	int err = CALLS(s)->fstatat(TASK(s), s->parent_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+
+	if (!err && !S_ISDIR(st.st_mode)) {
+		err = clear_way(s, name);
+		return err ? err : CALLS(s)->mkdirat(TASK(s), s->parent_fd, name, 0700);
+	}
+	if (!err && s->base.copy->uid == st.st_uid && (st.st_mode & 0700) != 0700)
+		err = CALLS(s)->fchmodat(TASK(s), s->parent_fd, name, (st.st_mode & 07777) | 0700);
+	return err;
+}
+
+static int put_directory(struct tree_sink *s, const struct item *item, const char *name)
+{
 	int err = CALLS(s)->mkdirat(TASK(s), s->parent_fd, name, 0700);
 
-	if (err == -EEXIST) {
-		err = CALLS(s)->fstatat(TASK(s), s->parent_fd, name, &st, AT_SYMLINK_NOFOLLOW);
-		if (!err && !S_ISDIR(st.st_mode)) {
-			err = clear_way(s, name);
-			if (!err)
-				err = CALLS(s)->mkdirat(TASK(s), s->parent_fd, name, 0700);
-		}
-	}
+	if (err == -EEXIST)
+		err = use_directory(s, name);
 	if (err)
 		return fail(s, item, "mkdir", err);
 	err = later_add(&s->later, item);

@@ -38,7 +38,8 @@ write('page', os.urandom(4096))
 write('odd', os.urandom(123457))
 write('large', os.urandom(5 << 20))
 for mode in (0o000, 0o400, 0o200, 0o111, 0o777, 0o755 | stat.S_ISUID, 0o755 | stat.S_ISGID, 0o644 | stat.S_ISVTX):
-    write('mode%05o' % mode, b'mode', mode)
+    if root or mode & 0o400:  # else it can be put by nobody
+        write('mode%05o' % mode, b'mode', mode)
 for mode in (0o700, 0o1777, 0o2775, 0o555, 0o500):
     os.mkdir('dir%05o' % mode)
     write('dir%05o/in' % mode, b'in')
@@ -94,7 +95,7 @@ if root:
     attempt(os.setxattr, 'page', 'trusted.shelf', b'trusted')
     attempt(os.setxattr, 'page', 'security.capability',
             struct.pack('<IIIII', 0x02000001, 1 << 10, 0, 0, 0))
-access = acl((1, 6, ANY), (2, 7, 1234), (4, 4, ANY), (8, 5, 99), (16, 7, ANY), (32, 0, ANY))
+access = acl((1, 7, ANY), (2, 7, 1234), (4, 4, ANY), (8, 5, 99), (16, 7, ANY), (32, 0, ANY))
 attempt(os.setxattr, 'odd', 'system.posix_acl_access', access)
 attempt(os.setxattr, 'dir/sub', 'system.posix_acl_access', access)
 attempt(os.setxattr, 'dir/sub', 'system.posix_acl_default', access)
