@@ -84,7 +84,7 @@ static inline int who_init(struct who *w, struct shelf_task *t)
 	if (unlikely(load_relaxed(&t->hdr->poison))) /* relaxed: a flag */
 		return -EIO;
 	w->self = self;
-	w->cred = &load_acquire(&t->cred)->c; /* pairs with the store in cred_publish_locked */
+	w->cred = &load_acquire(&t->cred)->c; /* pairs with the store in cred_set */
 	w->fs = load_relaxed(&t->fs); /* relaxed: changes only while no call runs */
 	w->files = load_relaxed(&t->files); /* the same */
 	w->task = t;

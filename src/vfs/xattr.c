@@ -214,7 +214,7 @@ struct xattrs *xattrs_of_locked(struct slot *self, struct inode *inode)
 	for (i = 0; i < ACL_KINDS; i++)
 		store_relaxed(&xs->acl[i], NULL); /* published by the next store */
 	store_relaxed(&xs->list, NULL);
-	store_release(&inode->xattrs, xs); /* pairs with xattr_find_epoch */
+	store_release(&inode->xattrs, xs); /* pairs with xattr_copy_epoch */
 	return xs;
 }
 
