@@ -11,7 +11,7 @@
 #include "fuzz.h"
 #include "segment/segment_priv.h"
 
-enum { TEMPLATE_BYTES = 12 << 20, EDITS_MAX = 32 };
+enum { EDITS_MAX = 32 };
 enum kind { RAW, EDITED, SEALED, KINDS };
 
 static uint8_t *template;
@@ -21,6 +21,20 @@ static char name[TEST_NAME_SIZE], path[128];
 static void remove_file(void)
 {
 	unlink(path);
+}
+
+static unsigned *template_pages; /* those that are not all zero */
+static size_t template_page_count;
+
+static void note_pages(void)
+{
+	static const uint8_t zeros[PAGE_BYTES];
+
+	template_pages = calloc(template_size / PAGE_BYTES, sizeof(*template_pages));
+	CHECK(template_pages);
+	for (size_t k = 0; k < template_size / PAGE_BYTES; k++)
+		if (memcmp(template + k * PAGE_BYTES, zeros, PAGE_BYTES))
+			template_pages[template_page_count++] = (unsigned)k;
 }
 
 /* The bytes of a good, small segment that was detached by its maker. */
@@ -41,19 +55,17 @@ static void make_template(void)
 	template = malloc(template_size);
 	CHECK(template && read(fd, template, template_size) == (ssize_t)template_size);
 	close(fd);
+	note_pages();
 }
 
 /* Holes stay holes: the file is cheap to make. */
-static void write_sparse(int fd, const uint8_t *from, size_t size)
+static void write_template(int fd)
 {
-	static const uint8_t zeros[PAGE_BYTES];
+	CHECK(!ftruncate(fd, (off_t)template_size));
+	for (size_t k = 0; k < template_page_count; k++) {
+		off_t at = (off_t)template_pages[k] * PAGE_BYTES;
 
-	CHECK(!ftruncate(fd, (off_t)size));
-	for (size_t at = 0; at < size; at += PAGE_BYTES) {
-		size_t n = min_of(size - at, (size_t)PAGE_BYTES);
-
-		if (memcmp(from + at, zeros, n))
-			CHECK(pwrite(fd, from + at, n, (off_t)at) == (ssize_t)n);
+		CHECK(pwrite(fd, template + at, PAGE_BYTES, at) == PAGE_BYTES);
 	}
 }
 
@@ -81,9 +93,9 @@ static void make_file(struct bytes *in)
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
 	CHECK(fd >= 0);
 	if (kind == RAW) {
-		write_sparse(fd, in->at, in->left);
+		CHECK(write(fd, in->at, in->left) == (ssize_t)in->left);
 	} else {
-		write_sparse(fd, template, template_size);
+		write_template(fd);
 		memcpy(page, template, PAGE_BYTES);
 		edit_header(in, page);
 		if (kind == SEALED)
