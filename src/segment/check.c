@@ -100,7 +100,7 @@ static void check_stocks(struct seg_local *sl, struct segment_counts *out)
 			    frame_word(PAGE_CACHED, 0, id))
 				check_fail(out, "page in stock is not marked so", id);
 		for (k = 0; k < CACHE_IDS; k++)
-			out->magazine[k] += load_relaxed(&s->mag[k].count);
+			out->magazine[k] += load_relaxed(&s->mag[k].count) + load_relaxed(&s->mag[k].more_count);
 	}
 	if (in_stock != out->cached)
 		check_fail(out, "pages marked as in stock are in none", in_stock);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * magazine.c - cache_alloc, cache_free, mem_alloc, mem_free.
+ * magazine.c - cache_alloc (its fast half is in slot.h), cache_free, mem_alloc, mem_free.
  *
  * Data: slot.mag, a small stack of free objects of each size, touched by its owner alone
  * (after its death by whoever recovers the slot).
  * Fast path: own slot; nothing that others write.  Wait-free.
  * Slow path: a batch from or to the slabs under the class's lock.
- * Limits: 24 objects a size, fewer of the large ones and in small segments.
+ * Of files, dentries and inodes a thread keeps a batch of the epoch's beyond that: what a batch frees is what the
+ * next opens and creates take, so in a steady state the slabs are left alone.
+ * Limits: 24 objects a size, fewer of the large ones and in small segments; beyond, MORE_OBJECTS of two sizes.
  */
 #include "segment/segment_priv.h"
 
+#define MORE_OBJECTS 288u /* EPOCH_BATCH, and some */
 #define MAGAZINE_BYTES 12288u /* of one size in one thread */
 
 unsigned magazine_limit(const struct seg_local *sl, enum cache_id id)
@@ -19,26 +22,68 @@ unsigned magazine_limit(const struct seg_local *sl, enum cache_id id)
 	return max_of(n * sl->stock / SLOT_PAGES, 2u);
 }
 
+static unsigned more_limit(const struct seg_local *sl, enum cache_id id)
+{
+	return id == CACHE_128 || id == CACHE_256 ? MORE_OBJECTS * sl->stock / SLOT_PAGES : 0;
+}
+
+/* ---- the objects beyond ------------------------------------------------------------------ */
+
+static void more_push(struct magazine *m, void *obj)
+{
+	*(void **)obj = m->more;
+	fence_compiler(); /* the link before the object can be found by it, after our death */
+	m->more = obj;
+	store_relaxed(&m->more_count, load_relaxed(&m->more_count) + 1); /* [o] a death in between: see slot.h */
+}
+
+/* Up to `want` into the magazine; how many.  In it first: a death in between leaves one in both, see more_repair(). */
+static unsigned more_pop(struct magazine *m, unsigned want)
+{
+	uint32_t n = load_relaxed(&m->count), moved = 0; /* [o] */
+	void *obj;
+
+	for (; moved < want && (obj = m->more); moved++) {
+		m->obj[n] = obj;
+		store_release(&m->count, ++n); /* read after our death */
+		m->more = *(void **)obj;
+	}
+	store_relaxed(&m->more_count, m->more ? load_relaxed(&m->more_count) - moved : 0); /* [o] */
+	return moved;
+}
+
+static void more_repair(struct magazine *m)
+{
+	uint32_t n = load_relaxed(&m->count); /* its owner is dead */
+
+	if (n && m->more == m->obj[n - 1])
+		m->more = *(void **)m->more;
+}
+
+/* ---- alloc, free --------------------------------------------------------------------------- */
+
+static void magazine_empty(struct slot *self, enum cache_id id, struct magazine *m)
+{
+	if (load_relaxed(&m->count)) /* [o] */
+		slab_give(self, id, m, 0);
+	while (more_pop(m, SLOT_OBJECTS))
+		slab_give(self, id, m, 0);
+}
+
 static bool magazine_refill(struct slot *self, enum cache_id id)
 {
 	struct seg_local *sl = slot_local(self);
-	bool scarce = load_relaxed(&sl->alloc->pressure); /* a hint */
+	bool scarce;
 
+	if (more_pop(&self->mag[id], (sl->magazine[id] + 1) / 2))
+		return true;
+	scarce = load_relaxed(&sl->alloc->pressure); /* a hint */
 	return slab_take(self, id, scarce ? 1 : (sl->magazine[id] + 1) / 2);
 }
 
-void *cache_alloc(struct slot *self, enum cache_id id)
+void *cache_alloc_slow(struct slot *self, enum cache_id id)
 {
-	struct magazine *m = &self->mag[id];
-	uint32_t n = load_relaxed(&m->count); /* [o] */
-
-	if (unlikely(!n)) {
-		if (!magazine_refill(self, id))
-			return NULL;
-		n = load_relaxed(&m->count); /* [o] */
-	}
-	store_release(&m->count, n - 1); /* read after our death */
-	return m->obj[n - 1];
+	return magazine_refill(self, id) ? cache_alloc(self, id) : NULL;
 }
 
 void cache_free(struct slot *self, enum cache_id id, void *obj)
@@ -49,13 +94,18 @@ void cache_free(struct slot *self, enum cache_id id, void *obj)
 	unsigned limit = sl->magazine[id];
 
 	if (unlikely(n >= limit)) {
+		if (load_relaxed(&m->more_count) < more_limit(sl, id)) { /* [o] */
+			more_push(m, obj);
+			goto out;
+		}
 		slab_give(self, id, m, limit / 2);
 		n = load_relaxed(&m->count); /* [o] */
 	}
 	m->obj[n] = obj;
 	store_release(&m->count, n + 1); /* read after our death */
+out:
 	if (unlikely(load_relaxed(&sl->alloc->pressure))) /* a hint */
-		slab_give(self, id, m, 0);
+		magazine_empty(self, id, m);
 }
 
 void magazines_flush(struct slot *self)
@@ -63,8 +113,7 @@ void magazines_flush(struct slot *self)
 	unsigned id;
 
 	for (id = 0; id < CACHE_IDS; id++)
-		if (load_relaxed(&self->mag[id].count)) /* [o] */
-			slab_give(self, (enum cache_id)id, &self->mag[id], 0);
+		magazine_empty(self, (enum cache_id)id, &self->mag[id]);
 }
 
 /* ---- after a death ----------------------------------------------------------------------- */
@@ -89,8 +138,10 @@ void magazine_takeover(struct slot *self, struct slot *gone)
 {
 	unsigned id;
 
-	for (id = 0; id < CACHE_IDS; id++)
-		slab_give(self, (enum cache_id)id, &gone->mag[id], 0);
+	for (id = 0; id < CACHE_IDS; id++) {
+		more_repair(&gone->mag[id]);
+		magazine_empty(self, (enum cache_id)id, &gone->mag[id]);
+	}
 }
 
 /* ---- by size -------------------------------------------------------------------------------- */

@@ -194,9 +194,7 @@ int page_reserve(struct slot *self, unsigned n)
 
 bool page_is_inside(const struct segment *seg, const void *p)
 {
-	struct seg_local *sl = seg_local(seg);
-
-	return (uintptr_t)p - (uintptr_t)sl->chunks < sl->pages << PAGE_SHIFT;
+	return frame_has(seg_local(seg), p);
 }
 
 void segment_space(struct segment *seg, struct segment_space *out)

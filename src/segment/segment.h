@@ -134,7 +134,7 @@ enum cache_id {
 	CACHE_IDS
 };
 
-void *cache_alloc(struct slot *self, enum cache_id id); /* undefined contents; NULL: full */
+/* cache_alloc(): slot.h */
 void cache_free(struct slot *self, enum cache_id id, void *obj);
 /* By size, up to PAGE_BYTES << PAGE_MAX_ORDER: the smallest class or page run that holds it. */
 void *mem_alloc(struct slot *self, size_t bytes);

@@ -109,6 +109,11 @@ static inline struct seg_local *slot_local(const struct slot *self)
 
 #define FRAME_NONE UINT32_MAX
 
+static inline bool frame_has(const struct seg_local *sl, const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)sl->chunks < sl->pages << PAGE_SHIFT;
+}
+
 static inline uint32_t frame_index(const struct seg_local *sl, const void *page)
 {
 	return (uint32_t)((uintptr_t)((const char *)page - sl->chunks) >> PAGE_SHIFT);

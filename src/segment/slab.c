@@ -162,8 +162,12 @@ static void slab_fill_magazine(struct seg_local *sl, enum cache_id id, struct ma
 	uint32_t n = load_relaxed(&m->count); /* [o] */
 
 	/* Highest first, so that the lowest address is handed out first. */
-	for (; mask; mask &= ~(UINT64_C(1) << bits_last_one(mask)))
-		m->obj[n++] = page + (size_t)bits_last_one(mask) * slab_sizes[id];
+	while (mask) {
+		unsigned k = bits_last_one(mask);
+
+		mask ^= UINT64_C(1) << k;
+		m->obj[n++] = page + (size_t)k * slab_sizes[id];
+	}
 	store_release(&m->count, n); /* read after our death */
 }
 
@@ -190,17 +194,44 @@ LOCK_NO_ANALYSIS unsigned slab_take(struct slot *self, enum cache_id id, unsigne
 	return got;
 }
 
+/* offset / size by multiplication: exact, as 4095 * 2048 < 1 << 24. */
+#define SLAB_INVERSE_SHIFT 24
+#define SLAB_INVERSE(size) ((1u << SLAB_INVERSE_SHIFT) / (size) + 1)
+static const uint32_t slab_inverse[CACHE_IDS] = {SLAB_INVERSE(64),  SLAB_INVERSE(128), SLAB_INVERSE(192),
+						 SLAB_INVERSE(256), SLAB_INVERSE(384), SLAB_INVERSE(576),
+						 SLAB_INVERSE(1024), SLAB_INVERSE(2048)};
+
 /* Frame and bit of an object; false when it cannot be one of this class. */
-static bool slab_locate(struct seg_local *sl, enum cache_id id, const void *obj, uint32_t *i, uint64_t *bit)
+static inline bool slab_locate(struct seg_local *sl, enum cache_id id, const void *obj, uint32_t *i, uint64_t *bit)
 {
 	uint32_t offset = (uintptr_t)obj & PAGE_MASK;
+	uint32_t k = (uint32_t)((uint64_t)offset * slab_inverse[id] >> SLAB_INVERSE_SHIFT);
 
-	if (!page_is_inside(&sl->pub, obj) || offset % slab_sizes[id])
+	if (!frame_has(sl, obj) || k * slab_sizes[id] != offset)
 		return false;
 	*i = frame_index(sl, obj);
-	*bit = UINT64_C(1) << (offset / slab_sizes[id]);
+	*bit = UINT64_C(1) << k;
 	return load_relaxed(&sl->frames[*i].word) == frame_slab_word(id) && /* stays so while an object is out */
 	       !(load_relaxed(&sl->frames[*i].map) & *bit); /* [C] */
+}
+
+/* How many of the `n` topmost objects of `m` lie in one slab; its frame and their bits.  0: the topmost is none in use. */
+static unsigned slab_gather(struct seg_local *sl, enum cache_id id, const struct magazine *m, uint32_t count, unsigned n,
+			    uint32_t *frame, uint64_t *mask)
+{
+	uint64_t bits = 0, bit;
+	uint32_t i, first = 0;
+	unsigned k;
+
+	for (k = 0; k < n && slab_locate(sl, id, m->obj[count - 1 - k], &i, &bit); k++) {
+		if (k && (i != first || bits & bit))
+			break;
+		first = i;
+		bits |= bit;
+	}
+	*frame = first;
+	*mask = bits;
+	return k;
 }
 
 /* Objects of `m` go back until `keep` are left.  `m` is the own magazine, or a dead thread's. */
@@ -209,20 +240,23 @@ void slab_give(struct slot *self, enum cache_id id, struct magazine *m, unsigned
 	struct seg_local *sl = slot_local(self);
 	struct slab_class *c = slab_class_of(sl, id);
 	bool own = m == &self->mag[id];
-	uint64_t bit;
+	uint64_t mask;
 	uint32_t n, i;
+	unsigned k;
 
 	lock_acquire(&c->lock, &self->locker, LOCK_LEAF);
-	for (n = load_relaxed(&m->count); n > keep; n--) { /* [o] */
-		if (!slab_locate(sl, id, m->obj[n - 1], &i, &bit)) {
-			store_release(&m->count, n - 1); /* read after our death */
+	for (n = load_relaxed(&m->count); n > keep; n -= k) { /* [o] */
+		k = slab_gather(sl, id, m, n, n - keep, &i, &mask);
+		if (unlikely(!k)) {
+			k = 1;
+			store_release(&m->count, n - k); /* read after our death */
 			if (own)
 				segment_poison(self->seg, "an object was freed that is not in use");
 			continue;
 		}
-		slab_move_begin(self, i, bit);
-		store_release(&m->count, n - 1); /* read after our death */
-		slab_map_give(sl, id, i, bit);
+		slab_move_begin(self, i, mask);
+		store_release(&m->count, n - k); /* read after our death */
+		slab_map_give(sl, id, i, mask);
 		slab_move_end(self);
 	}
 	n = c->empties; /* [C] */

@@ -42,7 +42,8 @@ struct bag {
 
 struct magazine {
 	atomic_u32 count; /* [o] */
-	uint32_t pad;
+	atomic_u32 more_count; /* [o] a death may leave it wrong by one */
+	void *more; /* [o] free objects beyond, linked through their first words: magazine.c */
 	void *obj[SLOT_OBJECTS];
 };
 
@@ -103,6 +104,21 @@ static inline enum slot_state slot_state_of(struct slot *s)
 static inline uint32_t slot_id(const struct slot *s)
 {
 	return s->locker.id;
+}
+
+/* cache_alloc() when the magazine is empty. */
+void *cache_alloc_slow(struct slot *self, enum cache_id id);
+
+/* An object of that size, its contents undefined; NULL: full. */
+static inline void *cache_alloc(struct slot *self, enum cache_id id)
+{
+	struct magazine *m = &self->mag[id];
+	uint32_t n = load_relaxed(&m->count); /* [o] */
+
+	if (unlikely(!n))
+		return cache_alloc_slow(self, id);
+	store_release(&m->count, n - 1); /* read after our death */
+	return m->obj[n - 1];
 }
 
 /* Warm path of slot_self. */

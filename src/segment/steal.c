@@ -13,7 +13,7 @@
  * busy == 0.  Either the owner saw steal, or the thief sees busy.
  * The thief holds nothing but steal locks while it waits, and an owner that waits for
  * steal has busy == 0, so they cannot wait for each other.
- * Limits: objects in other threads' magazines stay there (at most 110 KiB a thread, less in a
+ * Limits: objects in other threads' magazines stay there (at most 220 KiB a thread, less in a
  * small segment), and so do the pages that threads reserved.
  */
 #include <linux/membarrier.h>
