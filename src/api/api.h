@@ -218,6 +218,9 @@ struct io {
 
 void io_one(struct io *io, struct iovec *one, const void *buf, size_t count);
 void io_many(struct io *io, const struct iovec *iov, int iovcnt);
+/* The common positional read, or IO_SLOW: io_read() is to decide. */
+#define IO_SLOW (-4098)
+ssize_t io_pread_fast(struct shelf_task *t, int fd, void *buf, size_t count, uint64_t pos);
 ssize_t io_read(struct shelf_task *t, int fd, struct io *io);
 ssize_t io_write(struct shelf_task *t, int fd, struct io *io);
 

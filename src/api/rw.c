@@ -24,9 +24,13 @@ ssize_t shelf_pread(struct shelf_task *t, int fd, void *buf, size_t count, off_t
 {
 	struct iovec one;
 	struct io io = { .pos = (uint64_t)offset };
+	ssize_t n;
 
 	if (offset < 0)
 		return -EINVAL;
+	n = io_pread_fast(t, fd, buf, count, (uint64_t)offset);
+	if (likely(n != IO_SLOW))
+		return n;
 	io_one(&io, &one, buf, count);
 	return io_read(t, fd, &io);
 }

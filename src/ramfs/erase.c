@@ -37,6 +37,8 @@ uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from,
 	bool note = erase_has_note(self);
 	uint64_t at = end - 1, entry, n = 0;
 
+	if (!load_relaxed(&pages->root)) /* lock held: an empty file, which most that are removed soon are */
+		return 0;
 	while (from < end && at >= from && (entry = radix_prev_epoch(pages, &at)) && at >= from) { /* lock held */
 		page_claim(self, data_page(entry));
 		erase_note(self, note, entry & ~DATA_ENTRY_BITS);

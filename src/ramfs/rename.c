@@ -347,14 +347,19 @@ static void rename_unprepare(struct renaming *r)
 int ramfs_rename(struct who *w, struct inode *from_start, const char *from, struct inode *to_start, const char *to,
 		 unsigned flags)
 {
-	struct renaming r = {.w = w, .flags = flags};
 	struct names_owed owed = {{NULL, NULL}};
+	struct renaming r; /* walks and what is found under the locks are filled in later */
 	int err;
 
 	if (flags & ~(unsigned)RENAME_FLAGS)
 		return -EINVAL;
 	if ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
 		return -EINVAL;
+	r.w = w;
+	r.flags = flags;
+	r.made = NULL;
+	r.whiteout = NULL;
+	r.big = false;
 	do {
 		epoch_enter(w->self);
 		err = rename_walk_epoch(&r, from_start, from, to_start, to);
