@@ -34,8 +34,8 @@ static unsigned limit_of(uint64_t limit)
 /* ---- reserve, publish, cancel ---------------------------------------------------------------- */
 
 /* The lowest free number and its word; the record names it. */
-static int claim_locked(struct slot *self, struct fd_table *tab, int min, uint64_t limit,
-			atomic_u64 **word)
+static inline_always int claim_locked(struct slot *self, struct fd_table *tab, int min, uint64_t limit,
+				       atomic_u64 **word)
 {
 	int fd = fd_map_lowest_free_locked(tab, (unsigned)min, limit_of(limit));
 

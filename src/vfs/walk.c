@@ -179,26 +179,24 @@ int walk_name_too_long(struct inode *dir)
 	return load_relaxed(&dir->flags) & INODE_DEAD ? -ENOENT : -ENAMETOOLONG; /* relaxed: before or after */
 }
 
-/* A component with more behind it, `rest`. */
-static inline_always int step_name(struct walker *k, struct walk *out, const struct component *c, const char *rest)
+/* A component with more behind it, `rest`.  *inode is the directory to go on in; NULL: a symlink's target, see `k`. */
+static inline_always int step_name(struct walker *k, struct walk *out, struct inode *dir, const struct component *c,
+				   const char *rest, struct inode **inode)
 {
 	struct dentry *d;
-	struct inode *inode;
-	uint32_t type;
+	struct inode *found;
 
-	if (unlikely(lookup_step(k->dir, c, &d, &inode))) {
-		out->parent = k->dir;
+	if (unlikely(lookup_step(dir, c, &d, &found))) {
+		out->parent = dir;
 		return WALK_RESTART;
 	}
-	if (!inode)
+	if (unlikely(!found))
 		return -ENOENT;
-	type = inode_type(inode);
-	if (likely(type == S_IFDIR)) {
-		k->dir = inode;
-		k->at = rest;
+	*inode = found;
+	if (likely(inode_type(found) == S_IFDIR))
 		return 0;
-	}
-	return type == S_IFLNK ? step_link(k, inode, rest) : -ENOTDIR;
+	*inode = NULL;
+	return inode_type(found) == S_IFLNK ? step_link(k, found, rest) : -ENOTDIR;
 }
 
 static inline_always int walk_last(struct walker *k, struct walk *out, const struct component *c, const char *end,
@@ -228,41 +226,54 @@ static inline_always int walk_last(struct walker *k, struct walk *out, const str
 	return end_at_dots(k, out);
 }
 
+/* Where we are, `dir` and `at`, stays in registers while one directory follows another; the walker has it for the rest. */
 static int walk_run(struct walker *k, struct walk *out)
 {
+	struct inode *dir = k->dir;
+	const uint64_t seed = k->seed;
 	int err;
 
 	while (next_component(k)) {
-		struct inode *link = NULL;
-		const char *end;
-		struct component c;
-		enum last_kind kind;
+		const char *at = k->at;
 
-		err = may_search(k, k->dir);
-		if (unlikely(err))
-			return err;
-		component_scan(&c, k->seed, k->at);
-		for (end = k->at + c.len; *end == '/'; end++)
-			;
-		if (!*end && !k->depth) {
-			err = walk_last(k, out, &c, end, &link);
-			if (!err && unlikely(link != NULL))
-				err = step_link(k, link, end);
-			if (err || !link)
+		do {
+			struct inode *link = NULL, *inode;
+			const char *end;
+			struct component c;
+
+			err = may_search(k, dir);
+			if (unlikely(err))
 				return err;
-			continue;
-		}
-		if (unlikely(c.len > NAME_LIMIT))
-			return walk_name_too_long(k->dir);
-		kind = component_kind(k->at, c.len);
-		if (likely(kind == LAST_NAME)) {
-			err = step_name(k, out, &c, end);
-		} else {
-			err = step_dots(k, kind);
+			component_scan(&c, seed, at);
+			for (end = at + c.len; *end == '/'; end++)
+				;
+			k->at = at;
+			if (!*end && !k->depth) {
+				err = walk_last(k, out, &c, end, &link);
+				if (!err && unlikely(link != NULL))
+					err = step_link(k, link, end);
+				if (err || !link)
+					return err;
+				break;
+			}
+			if (unlikely(c.len > NAME_LIMIT))
+				return walk_name_too_long(dir);
 			k->at = end;
-		}
-		if (unlikely(err))
-			return err;
+			if (unlikely(component_kind(at, c.len) != LAST_NAME)) {
+				err = step_dots(k, component_kind(at, c.len));
+				if (err)
+					return err;
+				break;
+			}
+			err = step_name(k, out, dir, &c, end, &inode);
+			if (unlikely(err))
+				return err;
+			if (unlikely(inode == NULL))
+				break; /* a symlink's target comes next */
+			k->dir = dir = inode;
+			at = end;
+		} while (likely(*at));
+		dir = k->dir;
 	}
 	return end_at_root(k, out);
 }
