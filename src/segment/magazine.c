@@ -43,7 +43,7 @@ static unsigned more_pop(struct magazine *m, unsigned want)
 	uint32_t n = load_relaxed(&m->count), moved = 0; /* [o] */
 	void *obj;
 
-	for (; moved < want && (obj = m->more); moved++) {
+	for (; moved < want && n < SLOT_OBJECTS && (obj = m->more); moved++) {
 		m->obj[n] = obj;
 		store_release(&m->count, ++n); /* read after our death */
 		m->more = *(void **)obj;
@@ -64,10 +64,10 @@ static void more_repair(struct magazine *m)
 
 static void magazine_empty(struct slot *self, enum cache_id id, struct magazine *m)
 {
-	if (load_relaxed(&m->count)) /* [o] */
-		slab_give(self, id, m, 0);
-	while (more_pop(m, SLOT_OBJECTS))
-		slab_give(self, id, m, 0);
+	do
+		if (load_relaxed(&m->count)) /* [o] */
+			slab_give(self, id, m, 0);
+	while (more_pop(m, SLOT_OBJECTS));
 }
 
 static bool magazine_refill(struct slot *self, enum cache_id id)
@@ -93,7 +93,8 @@ void cache_free(struct slot *self, enum cache_id id, void *obj)
 	uint32_t n = load_relaxed(&m->count); /* [o] */
 	unsigned limit = sl->magazine[id];
 
-	if (unlikely(n >= limit)) {
+	/* Again if need be: what waits in slab_give() may free objects into the magazine. */
+	while (unlikely(n >= limit)) {
 		if (load_relaxed(&m->more_count) < more_limit(sl, id)) { /* [o] */
 			more_push(m, obj);
 			goto out;

@@ -141,7 +141,11 @@ static void page_free_one(struct slot *self, void *page)
 							  min_of(reserved, limit - 1));
 		trim_policy(self);
 	}
-	stock_enter(self);
+	/* Room there was; what waits in trim_policy() and stock_enter() may have used it up. */
+	for (stock_enter(self); unlikely(load_relaxed(&self->page_count) >= SLOT_PAGES); stock_enter(self)) { /* [o] */
+		stock_leave(self);
+		stock_drain(self, max_of(limit / 2, load_relaxed(&self->reserved))); /* [o]; below SLOT_PAGES both */
+	}
 	stock_push_inside(self, page);
 	stock_leave(self);
 	if (unlikely(load_relaxed(&slot_local(self)->alloc->pressure))) /* a hint */

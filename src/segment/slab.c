@@ -118,6 +118,8 @@ static bool slab_drop_inside(struct slot *self, enum cache_id id, unsigned keep)
 
 	if (c->empties <= keep || !i-- || load_relaxed(&sl->frames[i].map) != slab_full_map(id)) /* [C] */
 		return false;
+	if (unlikely(load_relaxed(&self->page_count) >= SLOT_PAGES)) /* [o]; pages came while we waited: the next one's turn */
+		return false;
 	run_remove(sl, &c->partial, i);
 	c->empties--;
 	c->slabs--;
@@ -171,27 +173,29 @@ static void slab_fill_magazine(struct seg_local *sl, enum cache_id id, struct ma
 	store_release(&m->count, n); /* read after our death */
 }
 
-/* Up to `want` objects into the own, empty magazine; how many. */
+/*
+ * Up to `want` objects in the own magazine; how many are there.  It was empty when the caller looked, but what
+ * waits on the way here (memory reclaimed, a dead thread recovered) may have freed objects into it.
+ */
 LOCK_NO_ANALYSIS unsigned slab_take(struct slot *self, enum cache_id id, unsigned want)
 {
 	struct seg_local *sl = slot_local(self);
 	struct slab_class *c = slab_class_of(sl, id);
-	unsigned got = 0;
+	atomic_u32 *count = &self->mag[id].count;
 
 	if (!slab_lock_some(self, id))
-		return 0;
-	while (got < want && c->partial.head) {
+		return load_relaxed(count); /* [o] */
+	while (load_relaxed(count) < want && c->partial.head) { /* [o] */
 		uint32_t i = c->partial.head - 1;
-		uint64_t mask = slab_lowest_bits(load_relaxed(&sl->frames[i].map), want - got); /* [C] */
+		uint64_t mask = slab_lowest_bits(load_relaxed(&sl->frames[i].map), want - load_relaxed(count)); /* [C] */
 
 		slab_move_begin(self, i, mask);
 		slab_map_take(sl, id, i, mask);
 		slab_fill_magazine(sl, id, &self->mag[id], i, mask);
 		slab_move_end(self);
-		got += bits_count(mask);
 	}
 	lock_release(&c->lock, &self->locker, LOCK_LEAF);
-	return got;
+	return load_relaxed(count); /* [o] */
 }
 
 /* offset / size by multiplication: exact, as 4095 * 2048 < 1 << 24. */
@@ -254,6 +258,9 @@ void slab_give(struct slot *self, enum cache_id id, struct magazine *m, unsigned
 				segment_poison(self->seg, "an object was freed that is not in use");
 			continue;
 		}
+		/* Out of another's magazine first: undoing the move takes objects out of our own only. */
+		if (!own)
+			store_release(&m->count, n - k); /* read after our death, which loses these */
 		slab_move_begin(self, i, mask);
 		store_release(&m->count, n - k); /* read after our death */
 		slab_map_give(sl, id, i, mask);

@@ -82,6 +82,56 @@ static void a_full_segment_fills_with_objects_too(void **state)
 	assert_int_equal(fill_up(self), 1024);
 }
 
+/* ---- reclaiming ------------------------------------------------------------------------------- */
+
+static void *waiting[16384];
+static unsigned waiting_count;
+
+/* As an epoch does when nobody reads any more: everything that waits is freed, here until the magazine is full. */
+static uint64_t reclaim_all(struct slot *self)
+{
+	unsigned freed = 0;
+
+	while (waiting_count && !(freed > ARRAY_SIZE(waiting) / 2 &&
+				  load_relaxed(&self->mag[CACHE_128].count) == slot_local(self)->magazine[CACHE_128])) {
+		cache_free(self, CACHE_128, waiting[--waiting_count]);
+		freed++;
+	}
+	return freed;
+}
+
+static int make_large(void **state)
+{
+	(void)state;
+	seg_test_make(64 << 20); /* magazines of full size */
+	return 0;
+}
+
+static void what_is_reclaimed_into_a_magazine_leaves_room_in_it(void **state)
+{
+	const struct page_hooks hooks = {.reclaim = reclaim_all}, none = {.reclaim = NULL};
+	struct slot *self = slot_self(seg_test.seg);
+	struct magazine *m = &self->mag[CACHE_128];
+	struct magazine after = self->mag[CACHE_128 + 1];
+
+	(void)state;
+	waiting_count = 0;
+	while (waiting_count < ARRAY_SIZE(waiting))
+		assert_non_null(waiting[waiting_count++] = cache_alloc(self, CACHE_128));
+	while (page_alloc(self, 0, PAGE_DATA, 0))
+		;
+	while (cache_alloc(self, CACHE_128))
+		;
+	assert_int_equal(load_relaxed(&m->count), 0);
+	page_register_hooks(&hooks);
+	store_relaxed(&slot_local(self)->alloc->pressure, 0); /* the first to find that nothing is left */
+	assert_non_null(cache_alloc(self, CACHE_128));
+	page_register_hooks(&none);
+	assert_true(load_relaxed(&m->count) < SLOT_OBJECTS);
+	assert_memory_equal(&after, &self->mag[CACHE_128 + 1], sizeof(after));
+	seg_test_counts();
+}
+
 /* ---- other threads' stocks --------------------------------------------------------------------- */
 
 enum { IDLE = 12 };
@@ -296,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_full_file_system_is_enospc_and_never_sigbus),
 		WITH_SEGMENT(growth_goes_on_when_the_name_is_gone),
 		WITH_SEGMENT(another_segment_under_the_name_is_left_alone),
+		cmocka_unit_test_setup_teardown(what_is_reclaimed_into_a_magazine_leaves_room_in_it, make_large, seg_test_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
