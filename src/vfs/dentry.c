@@ -159,6 +159,7 @@ static struct dir_table *table_new(struct slot *self, unsigned cls, uint32_t whi
 
 	if (!t)
 		return NULL;
+	t->born = UINT64_MAX - 2; /* never settled, should we die before table_publish() says when */
 	t->buckets = table_buckets(cls);
 	t->which = which;
 	for (i = 0; i < t->buckets; i++)

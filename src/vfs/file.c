@@ -40,9 +40,11 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 
 void file_fill(struct slot *self, struct file *f, struct inode *inode, uint32_t type)
 {
+	/* The type makes the reference the file's: never while it is the ledger's too, or a death drops it twice. */
 	f->inode = inode;
-	f->head.type = type;
 	ledger_del(self, inode);
+	fence_compiler();
+	f->head.type = type;
 }
 
 struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err)
