@@ -15,7 +15,8 @@
  *
  * Bags never move between slots, as no two slots can be changed in one store.  A thread that is gone
  * leaves its bags where they are: the slot's next owner inherits them, and until
- * there is one bags_sweep() frees from them in place.
+ * there is one bags_sweep() frees from them in place.  A sweeper that dies leaves the slot claimed by its pid: the
+ * next thread to claim it makes the bags whole.
  */
 #include "base/assert.h"
 #include "epoch/epoch_priv.h"
@@ -121,6 +122,15 @@ void bags_repair(struct slot *owner)
 		open->tail->next = NULL; /* between (1) and (2), or not in a seal at all */
 }
 
+/* Between (1) and (2) nothing need be done: the next seal stores the tail's link again.  Writes the slot only. */
+void bags_claimed(struct slot *owner)
+{
+	struct bag *open = &owner->bags[BAG_OPEN];
+
+	if (open->head && (open->head == owner->bags[1].head || open->head == owner->bags[2].head))
+		open->head = NULL; /* died between (2) and (3) */
+}
+
 uint64_t bags_free(struct slot *self, struct slot *owner, uint64_t now)
 {
 	uint64_t n = 0;
@@ -135,7 +145,7 @@ uint64_t bags_free(struct slot *self, struct slot *owner, uint64_t now)
 	return n;
 }
 
-/* An unused slot becomes ours for a moment.  Should we die, the claim of a dead pid is undone by segment. */
+/* An unused slot becomes ours for a moment.  Should we die, the next one to claim it calls bags_claimed(). */
 static bool slot_hold_idle(struct slot *self, struct slot *slot)
 {
 	uint32_t idle = SLOT_IDLE;

@@ -44,6 +44,7 @@ static const struct page_hooks epoch_page_hooks = {
 	.now = epoch_stamp_now,
 	.safe = epoch_stamp_safe,
 	.reclaim = epoch_reclaim_if_free,
+	.claimed = bags_claimed,
 };
 
 void epoch_register_hooks(void)

@@ -38,6 +38,12 @@ uint64_t grow_reclaim(struct slot *self)
 	return page_hooks.reclaim ? page_hooks.reclaim(self) : 0;
 }
 
+void grow_slot_claimed(struct slot *slot)
+{
+	if (page_hooks.claimed)
+		page_hooks.claimed(slot);
+}
+
 /* A range of pages of one chunk that is to get memory. */
 struct grow_range {
 	uint32_t chunk, from, to;

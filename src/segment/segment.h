@@ -110,12 +110,14 @@ uint64_t pages_trim(struct slot *self);
 /*
  * From the epoch layer, per process.  now(): a stamp for memory freed at this moment; safe(): memory
  * stamped below this is seen by no reader, so it may be punched out; reclaim(): free what waits for an
- * epoch, called when the segment is full (the caller may hold locks or be in a section: then it returns 0).
+ * epoch, called when the segment is full (the caller may hold locks or be in a section: then it returns 0);
+ * claimed(): a slot has a new owner, who does not use it yet.
  */
 struct page_hooks {
 	uint64_t (*now)(struct segment *seg);
 	uint64_t (*safe)(struct segment *seg);
 	uint64_t (*reclaim)(struct slot *self);
+	void (*claimed)(struct slot *slot);
 };
 void page_register_hooks(const struct page_hooks *hooks);
 

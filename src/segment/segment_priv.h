@@ -175,6 +175,7 @@ void commit_undo(struct seg_local *sl, uint64_t offset, uint64_t bytes);
 uint64_t grow_stamp(struct segment *seg); /* page_hooks.now() */
 bool grow_stamp_is_safe(struct segment *seg, uint64_t stamp);
 uint64_t grow_reclaim(struct slot *self); /* page_hooks.reclaim() */
+void grow_slot_claimed(struct slot *slot); /* page_hooks.claimed() */
 bool grow_for(struct slot *self, unsigned order); /* true: try again, there may be memory now */
 
 /* trim.c */

@@ -155,6 +155,7 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 	s->seg = seg;
 	s->nest = 0;
 	store_relaxed(&s->busy, 0);
+	grow_slot_claimed(s);
 	locker_init(&s->locker, id, &slot_lock_hooks);
 	store_release(&s->state, SLOT_LIVE); /* pairs with slot_state_of */
 }

@@ -452,6 +452,45 @@ static void whoever_cannot_fence_others_does_not_advance(void **state)
 	assert_int_equal(load_relaxed(&root->need_fence), EPOCH_FENCE_DONE);
 }
 
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void *retires_one(void *arg)
+{
+	struct slot *by = slot_self(seg);
+
+	CHECK(slot_id(by) == *(uint32_t *)arg);
+	object_retire(by, object_make(by));
+	return NULL;
+}
+
+static void a_sweeper_killed_in_a_seal_loses_and_doubles_nothing(void **state)
+{
+	struct object *obj = object_make(self);
+	pid_t gone = test_fork(nothing, NULL);
+	pthread_t t;
+	uint32_t id = 2;
+	struct slot *slot;
+
+	(void)state;
+	test_wait(gone);
+	CHECK(pthread_create(&t, NULL, retires_one, &id) == 0);
+	pthread_join(t, NULL); /* slot 2 is there, and idle */
+	assert_int_equal(epoch_barrier(self, SECOND), 0);
+	slot = slot_by_id(seg, id);
+	bag_put(&slot->bags[BAG_OPEN], (obj->retired.type = RETIRE_SPECIAL, &obj->retired));
+	slot->bags[1] = slot->bags[BAG_OPEN]; /* died before it cleared the open head */
+	slot->bags[1].epoch = 1;
+	store_relaxed(&slot->state, (uint32_t)gone << 8 | SLOT_CLAIMING);
+	CHECK(pthread_create(&t, NULL, retires_one, &id) == 0);
+	pthread_join(t, NULL);
+	assert_int_equal(epoch_barrier(self, SECOND), 0);
+	assert_int_equal(freed(), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +513,7 @@ int main(void)
 		EPOCH_TEST(fork_inside_a_section_leaves_both_balanced),
 		EPOCH_TEST(everybody_fences_from_the_moment_somebody_has_to),
 		EPOCH_TEST(whoever_cannot_fence_others_does_not_advance),
+		EPOCH_TEST(a_sweeper_killed_in_a_seal_loses_and_doubles_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
