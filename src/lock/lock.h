@@ -99,6 +99,11 @@ void locker_init(struct locker *self, uint32_t id, const struct lock_hooks *hook
  * thread has it, else take it the usual way; give it back with lock_release().
  */
 void lock_adopt(struct lock *l, struct locker *dead, struct locker *self, enum lock_class cls);
+/*
+ * The same for a recoverer that died: what `from` has and `to` may have had (it is on its list) is `to`'s again, so
+ * that nobody gets it before `to` is recovered.
+ */
+void lock_hand_back(struct locker *from, struct locker *to);
 /* Everything the dead thread still holds is unlocked, waiters are woken.  Returns how many. */
 unsigned lock_release_dead(struct locker *dead);
 

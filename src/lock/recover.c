@@ -52,6 +52,30 @@ LOCK_NO_ANALYSIS void lock_adopt(struct lock *l, struct locker *dead, struct loc
 		lock_acquire(l, self, cls);
 }
 
+static bool lock_is_noted(struct locker *dead, const struct lock *l)
+{
+	uint32_t n = min_of(load_relaxed(&dead->n_held), LOCK_HELD_MAX); /* ordered by the death, here and below */
+	uint32_t i;
+
+	for (i = 0; i <= n; i++)
+		if (load_relaxed(&dead->held_lock[i]) == l)
+			return true;
+	return false;
+}
+
+void lock_hand_back(struct locker *from, struct locker *to)
+{
+	uint32_t n = min_of(load_relaxed(&from->n_held), LOCK_HELD_MAX); /* ordered by the death, both */
+	uint32_t i;
+
+	for (i = 0; i <= n; i++) {
+		struct lock *l = load_relaxed(&from->held_lock[i]);
+
+		if (l && lock_is_noted(to, l))
+			lock_pass_on(l, from, to->id);
+	}
+}
+
 unsigned lock_release_dead(struct locker *dead)
 {
 	uint32_t n = min_of(load_relaxed(&dead->n_held), LOCK_HELD_MAX); /* ordered by the death */

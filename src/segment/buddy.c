@@ -80,7 +80,7 @@ static bool buddy_is_free(struct seg_local *sl, uint32_t b, unsigned order)
 	       load_relaxed(&sl->frames[b].word) == frame_word(PAGE_FREE, order, 0); /* [P] */
 }
 
-/* When a chunk became free: trim_chunks() waits for readers and for a while. */
+/* When a chunk became free: trim_may_go() waits for readers and for a while. */
 static void buddy_note_whole(struct seg_local *sl, uint32_t i)
 {
 	struct chunk_info *info = &sl->infos[i / SEG_CHUNK_PAGES];

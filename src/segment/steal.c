@@ -24,11 +24,10 @@
 #define STEAL_BATCH 8u /* stocks locked at a time: a thread may hold LOCK_HELD_MAX locks */
 #define STEAL_PATIENCE 2000u /* looks at busy, a yield each, before its owner is given up */
 
-static void steal_fence(struct seg_local *sl)
+static void steal_fence(void)
 {
 	fence_full(); /* pairs with fence_full in stock_enter */
-	if (load_relaxed(&sl->alloc->need_fence)) /* sticky, set before any process without membarrier has a slot */
-		return;
+	/* In any case: an owner may have looked at need_fence just before it was set. */
 	sys_call3(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
@@ -86,7 +85,7 @@ LOCK_NO_ANALYSIS static uint64_t steal_batch(struct slot *self, struct slot **vi
 	uint64_t got = 0;
 	unsigned k;
 
-	steal_fence(sl);
+	steal_fence();
 	for (k = 0; k < n; k++) {
 		if (steal_wait(victims[k])) {
 			stock_enter_locked(self, &sl->alloc->lock);

@@ -5,7 +5,7 @@
  * Protection: slot.recovery of the dead slot, taken with lock_try so that it fits below any lock; the
  * lock layer names its holder, so a recoverer that dies is recovered itself.
  * Order in slot_recover(): the allocator's locks that the dead one holds are adopted, what they
- * protect is made whole; then the intent; then all its locks are released.
+ * protect is made whole; then the intent; then whom it was recovering itself; then all its locks are released.
  * Each step may be repeated, since its recoverer may die too.
  * Progress: blocking, bounded by the work of one intent.
  */
@@ -45,11 +45,20 @@ void slot_gone_run(struct slot *self, struct slot *gone)
 		gone_hooks[k](self, gone);
 }
 
+/*
+ * Its owner may leave in order while we ask, and another thread move in: so the answer counts only if the slot names
+ * the same thread after it.  Then nobody but a recoverer changes the slot any more.
+ */
 static bool slot_is_dead(struct slot *s)
 {
-	return slot_state_of(s) == SLOT_LIVE &&
-	       !slot_thread_exists(load_relaxed(&s->pid), load_relaxed(&s->tid), /* ordered by the state */
-				   load_relaxed(&s->start_time));
+	uint32_t state = load_acquire(&s->state); /* pairs with slot_occupy */
+	uint32_t pid = load_relaxed(&s->pid), tid = load_relaxed(&s->tid); /* ordered by the state, here and below */
+	uint64_t start_time = load_relaxed(&s->start_time);
+
+	if (state != SLOT_LIVE || slot_thread_exists(pid, tid, start_time))
+		return false;
+	return load_acquire(&s->state) == SLOT_LIVE && load_relaxed(&s->pid) == pid && load_relaxed(&s->tid) == tid &&
+	       load_relaxed(&s->start_time) == start_time;
 }
 
 /* ---- one recoverer at a time ---------------------------------------------------------------- */
@@ -146,11 +155,45 @@ static void recover_intent(struct slot *self, struct slot *dead)
 	intent_end(dead);
 }
 
+/* The slot whose recovery this lock is, or NULL. */
+static struct slot *recovery_slot(struct segment *seg, const struct lock *l)
+{
+	uint64_t at = (uintptr_t)l - (uintptr_t)seg->hdr - seg->hdr->slots_at;
+
+	if (!l || at % PAGE_BYTES != offsetof(struct slot, recovery))
+		return NULL;
+	return at / PAGE_BYTES < UINT32_MAX ? slot_by_id(seg, (uint32_t)(at / PAGE_BYTES) + 1) : NULL;
+}
+
+static void recover_held(struct slot *self, struct slot *dead);
+
+/*
+ * `dead` died while it recovered others.  Locks that it had adopted from them go back, or they would be given away
+ * with what they protect half repaired; then those others are recovered again.
+ */
+LOCK_NO_ANALYSIS static void recover_recovered(struct slot *self, struct slot *dead)
+{
+	uint32_t i;
+
+	for (i = 0; i <= LOCK_HELD_MAX; i++) {
+		struct slot *s = recovery_slot(self->seg, load_relaxed(&dead->locker.held_lock[i])); /* its owner is dead */
+
+		if (!s || !lock_held_by(&s->recovery, &dead->locker))
+			continue;
+		lock_hand_back(&dead->locker, &s->locker);
+		lock_adopt(&s->recovery, &dead->locker, &self->locker, LOCK_RECOVERY);
+		if (slot_is_dead(s))
+			recover_held(self, s);
+		recovery_end(self, s);
+	}
+}
+
 /* `dead` is dead and we hold its recovery. */
 static void recover_held(struct slot *self, struct slot *dead)
 {
 	recover_allocator(self, dead);
 	recover_intent(self, dead);
+	recover_recovered(self, dead);
 	lock_release_dead(&dead->locker);
 }
 
@@ -169,6 +212,7 @@ static void takeover_rest(struct slot *self, struct slot *dead)
 	slot_gone_run(self, dead);
 	magazine_takeover(self, dead);
 	stock_takeover(self, dead);
+	store_release(&dead->move.frame, 0); /* its class's lock is free: whatever it names is in other hands, or lost */
 	store_release(&dead->epoch, 0); /* pairs with the reclaimer's scan */
 	store_release(&dead->state, SLOT_IDLE); /* pairs with slot_claim_try */
 }

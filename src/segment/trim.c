@@ -64,15 +64,13 @@ static bool trim_one(struct slot *self, uint64_t keep, uint32_t age)
 	return true;
 }
 
-static uint64_t trim_chunks(struct slot *self, uint64_t keep, uint32_t age)
+/* alloc.grow held. */
+static uint64_t trim_chunks_locked(struct slot *self, uint64_t keep, uint32_t age)
 {
-	struct lock *grow = &slot_local(self)->alloc->grow;
 	uint64_t n = 0;
 
-	lock_acquire(grow, &self->locker, LOCK_LEAF);
 	while (trim_one(self, keep, age))
 		n++;
-	lock_release(grow, &self->locker, LOCK_LEAF);
 	return n * SEG_CHUNK_PAGES;
 }
 
@@ -86,17 +84,28 @@ void trim_policy(struct slot *self)
 		return;
 	committed = load_relaxed(&a->committed) / SEG_CHUNK_PAGES; /* an estimate is enough */
 	whole = load_relaxed(&a->free_pages) / SEG_CHUNK_PAGES; /* an upper bound for whole chunks */
-	if (whole > committed / 8 + 1)
-		trim_chunks(self, committed / 8 + 1, TRIM_AGE);
+	/*
+	 * By a try: a thread that grows may come upon a dead one whose recovery frees pages, and then it has the lock
+	 * itself.
+	 */
+	if (whole <= committed / 8 + 1 || !lock_try(&a->grow, &self->locker, LOCK_LEAF))
+		return;
+	trim_chunks_locked(self, committed / 8 + 1, TRIM_AGE);
+	lock_release(&a->grow, &self->locker, LOCK_LEAF);
 }
 
 uint64_t pages_trim(struct slot *self)
 {
+	struct lock *grow = &slot_local(self)->alloc->grow;
 	unsigned id;
+	uint64_t n;
 
 	magazines_flush(self);
 	for (id = 0; id < CACHE_IDS; id++)
 		slab_release_empties(self, (enum cache_id)id, 0);
 	stock_drain(self, load_relaxed(&self->reserved)); /* own field */
-	return trim_chunks(self, 0, 0);
+	lock_acquire(grow, &self->locker, LOCK_LEAF);
+	n = trim_chunks_locked(self, 0, 0);
+	lock_release(grow, &self->locker, LOCK_LEAF);
+	return n;
 }

@@ -287,6 +287,45 @@ static void a_waiter_finishes_what_the_dead_owner_of_a_lock_began(void **state)
 	assert_int_equal(gone_ledger, (uintptr_t)shared_lock | LEDGER_INODE);
 }
 
+static void dies_the_first_time(struct slot *self, struct intent *dead)
+{
+	lock_adopt(shared_lock, &intent_slot(dead)->locker, &self->locker, LOCK_INODE);
+	if (!shared_word[1]++)
+		raise(SIGKILL);
+	*shared_word = load_relaxed(&dead->arg[0]) * 100 + load_relaxed(&dead->step);
+	lock_release(shared_lock, &self->locker, LOCK_INODE);
+}
+
+static int waits_for_the_lock(void *arg)
+{
+	(void)arg;
+	lock_acquire(shared_lock, &slot_self(seg())->locker, LOCK_INODE);
+	return 1; /* not reached: its recovery kills it */
+}
+
+static void what_a_dead_recoverer_had_adopted_is_repaired_before_it_is_given_away(void **state)
+{
+	struct slot *self = slot_self(seg());
+	struct victim v;
+	pid_t pid;
+
+	(void)state;
+	shared_lock = mem_alloc(self, 64);
+	shared_word = mem_alloc(self, 64);
+	memset(shared_lock, 0, 64);
+	memset(shared_word, 0, 64);
+	intent_register(INTENT_TRUNCATE, dies_the_first_time);
+	v = start_victim(dies_in_an_update, NULL);
+	kill_victim(v);
+	pid = test_fork(waits_for_the_lock, NULL);
+	assert_int_equal(test_wait(pid), 128 + SIGKILL);
+	lock_acquire(shared_lock, &self->locker, LOCK_INODE);
+	assert_int_equal(*shared_word, 703); /* before the lock is ours */
+	lock_release(shared_lock, &self->locker, LOCK_INODE);
+	assert_int_equal(slot_reap(self), 2);
+	assert_int_equal(shared_word[1], 2);
+}
+
 /* ---- crowds --------------------------------------------------------------------------------------- */
 
 static pthread_barrier_t barrier;
@@ -417,6 +456,7 @@ int main(int argc, char **argv)
 		WITH_SEGMENT(reused_pid_is_another_process),
 		WITH_SEGMENT(thread_that_left_without_a_word_is_dead),
 		WITH_SEGMENT(a_waiter_finishes_what_the_dead_owner_of_a_lock_began),
+		WITH_SEGMENT(what_a_dead_recoverer_had_adopted_is_repaired_before_it_is_given_away),
 		WITH_SEGMENT(every_thread_has_its_own_slot),
 		cmocka_unit_test_setup_teardown(when_all_slots_are_taken_the_dead_make_room, no_segment, seg_test_remove),
 		WITH_SEGMENT(slots_of_the_image_before_exec_are_dead),
