@@ -47,7 +47,7 @@ static int task_fill_fresh(struct slot *self, struct shelf_task *t, const struct
 static int task_finish(struct slot *self, struct shelf_task *t, int err, struct shelf_task **out)
 {
 	if (err) {
-		task_claim(self, t);
+		task_claim(self, t, load_relaxed(&t->owner)); /* nobody else has heard of it */
 		task_release(self, t);
 		return err;
 	}
@@ -135,10 +135,11 @@ int shelf_task_adopt(struct shelf_task *t)
 		return -ENOMEM;
 	if (t->private_)
 		return 0;
-	lock_acquire(&task_root_of(self)->lock, &self->locker, LOCK_TASKS);
+	if (self->seg->read_only)
+		return -EROFS;
 	task_adopt_by(self, t);
-	lock_release(&task_root_of(self)->lock, &self->locker, LOCK_TASKS);
-	return 0;
+	/* Whoever made it died before this, and a sweeper was here first.  Pairs with the CAS in task_claim. */
+	return load_acquire(&t->releaser) ? -ESRCH : 0;
 }
 
 int shelf_task_exec(struct shelf_task *t)
@@ -203,7 +204,7 @@ int shelf_task_exit(struct shelf_task *t)
 	}
 	if (self->seg->read_only)
 		return -EROFS;
-	if (!task_claim(self, t))
+	if (!task_claim(self, t, load_relaxed(&t->owner))) /* relaxed: whoever it is, the caller speaks for it */
 		return -ESRCH; /* somebody else takes it apart */
 	task_release(self, t);
 	return 0;
@@ -218,7 +219,7 @@ int shelf_task_find(struct shelf *shelf, pid_t pid, struct shelf_task **out)
 		return -ENOMEM;
 	epoch_enter(self);
 	while ((t = task_next_epoch(self, t)))
-		if (load_relaxed(&t->pid) == (uint32_t)pid && load_acquire(&t->state) == TASK_LIVE)
+		if (task_owner_pid(load_relaxed(&t->owner)) == (uint32_t)pid && load_acquire(&t->state) == TASK_LIVE)
 			break; /* acquire: pairs with task_start, the task is whole */
 	epoch_exit(self);
 	*out = t;

@@ -34,7 +34,7 @@ int task_private_new(struct slot *self, const struct shelf_cred *c, struct shelf
 	store_relaxed(&p->task.cred, &p->cred);
 	store_relaxed(&p->task.fs, &p->fs);
 	store_relaxed(&p->task.files, task_root_of(self)->no_files);
-	store_relaxed(&p->task.pid, load_relaxed(&self->pid));
+	store_relaxed(&p->task.owner, task_owner_word(load_relaxed(&self->pid), load_relaxed(&self->start_time)));
 	store_relaxed(&p->task.state, TASK_LIVE);
 	*out = &p->task;
 	return 0;

@@ -104,9 +104,9 @@ static struct shelf_task *find_dead(struct slot *self, bool quick, uint64_t *ski
 	epoch_enter(self);
 	n = list_tasks_epoch(self, batch, SWEEP_BATCH, *skip);
 	for (unsigned i = 0; i < n && !found; i++) {
-		uint32_t pid = load_relaxed(&batch[i]->pid); /* relaxed: a pair read half old is not a dead process */
+		uint64_t owner = load_acquire(&batch[i]->owner); /* pairs with task_adopt_by */
 
-		if (gone(pid, load_relaxed(&batch[i]->start_time), quick) && task_claim(self, batch[i]))
+		if (gone(task_owner_pid(owner), task_owner_start(owner), quick) && task_claim(self, batch[i], owner))
 			found = batch[i];
 		else
 			++*skip;

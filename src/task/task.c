@@ -61,8 +61,9 @@ struct slot *task_slot_slow(const struct shelf_task *t)
 
 void task_adopt_by(struct slot *self, struct shelf_task *t)
 {
-	store_relaxed(&t->start_time, load_relaxed(&self->start_time)); /* relaxed: under the lock, or not yet linked */
-	store_relaxed(&t->pid, load_relaxed(&self->pid)); /* the slot is ours */
+	/* A full exchange: before the look at `releaser` in shelf_task_adopt.  The slot is ours. */
+	(void)xchg_acq_rel(&t->owner, task_owner_word(load_relaxed(&self->pid), load_relaxed(&self->start_time)));
+	kill_point();
 }
 
 /* Linked before it owns anything: if we die, a sweeper finds what it got so far. */
@@ -94,14 +95,34 @@ struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t)
 	return load_acquire(t ? &t->next : &task_root_of(self)->head); /* pairs with the store in task_new */
 }
 
-bool task_claim(struct slot *self, struct shelf_task *t)
+/* A thread in its slot.  Slot numbers alone are used again: by the next thread, which would look like the sweeper. */
+static uint64_t releaser_word(uint32_t id, struct slot *s)
 {
-	uint32_t has = load_relaxed(&t->releaser); /* relaxed: the CAS decides */
+	_Static_assert(TASK_PID_BITS + 16 < 64, "slot number, tid, and some of the start time");
+	return id | (uint64_t)load_relaxed(&s->tid) << 16 | load_relaxed(&s->start_time) << (16 + TASK_PID_BITS);
+}
 
-	if (has && slot_alive(self->seg, has))
+static bool releaser_alive(struct slot *self, uint64_t has)
+{
+	uint32_t id = has & 0xffff;
+	struct slot *s = slot_by_id(self->seg, id);
+
+	return s && slot_alive(self->seg, id) && releaser_word(id, s) == has;
+}
+
+bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner)
+{
+	uint64_t has = load_relaxed(&t->releaser); /* relaxed: the CAS decides */
+
+	if (has && releaser_alive(self, has))
 		return false;
-	if (!tracked_cas(&t->releaser, &has, self->locker.id))
+	if (!tracked_cas(&t->releaser, &has, releaser_word(slot_id(self), self)))
 		return false;
+	/* Adopted by another process since we asked about its owner?  Pairs with the exchange in task_adopt_by. */
+	if (load_acquire(&t->owner) != owner) {
+		tracked_store(&t->releaser, 0);
+		return false;
+	}
 	tracked_store(&t->state, TASK_EXITING);
 	return true;
 }

@@ -14,7 +14,8 @@
  * Progress: who_init() is wait-free; what takes LOCK_TASKS blocks.
  * Look at it: shelf_counters().tasks; task_next_epoch() for listings.
  * Death: a task is keyed by its process's pid and start time.  task_sweep() finds those whose process
- * is gone and closes what they had; releasing is claimed by slot number, so it outlives its own sweeper.
+ * is gone and closes what they had; who releases one is named by slot and thread, so it outlives its own sweeper,
+ * and whoever has the sweeper's slot next.
  * Limits: credentials a task once had stay until it exits unless it said it has one thread, for a
  * call that waits keeps the pointer; equal ones are kept once.
  */
@@ -27,7 +28,7 @@
 enum task_state {
 	TASK_STARTING, /* being put together */
 	TASK_LIVE,
-	TASK_EXITING, /* being taken apart by the thread whose slot number stands in `releaser` */
+	TASK_EXITING, /* being taken apart by the thread that `releaser` names */
 };
 
 struct shelf_task {
@@ -44,13 +45,29 @@ struct shelf_task {
 	/* line 1: who it is */
 	_Alignas(CACHE_LINE) atomic_ptr(struct shelf_task) next; /* [l] */
 	atomic_u32 state; /* [a] enum task_state */
-	atomic_u32 releaser; /* [a] slot number + 1 of who takes it apart */
-	atomic_u32 pid; /* [l] */
-	atomic_u64 start_time; /* [l] */
+	atomic_u64 releaser; /* [a] who takes it apart: releaser_word() of its slot */
+	atomic_u64 owner; /* [a] the process: pid and start time in one word, so that no sweeper sees half of each */
 	fd_table_home spare, leaving; /* [q] while unsharing: the copy, and the table left; may equal `files` for a moment */
 	atomic_ptr(struct cred) creds; /* [l] all it ever had, through retired.next */
 	struct retired retired;
 };
+
+#define TASK_PID_BITS 24 /* Linux has 22 */
+
+static inline uint64_t task_owner_word(uint32_t pid, uint64_t start_time)
+{
+	return start_time << TASK_PID_BITS | pid;
+}
+
+static inline uint32_t task_owner_pid(uint64_t owner)
+{
+	return (uint32_t)(owner & ((1u << TASK_PID_BITS) - 1));
+}
+
+static inline uint64_t task_owner_start(uint64_t owner)
+{
+	return owner >> TASK_PID_BITS;
+}
 
 /* SEG_ROOT_TASKS */
 struct task_root {

@@ -11,8 +11,8 @@ enum task_object { TASK_OBJECT_TASK, TASK_OBJECT_FS, TASK_OBJECT_CRED };
 /* Linked, TASK_STARTING, with nothing but its owner. */
 struct shelf_task *task_new(struct slot *self);
 void task_start(struct shelf_task *t);
-/* Claim the right to take the task apart: false if a live thread has it. */
-bool task_claim(struct slot *self, struct shelf_task *t);
+/* Claim the right to take the task of `owner` apart: false if a live thread has it, or it has another owner. */
+bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner);
 /* Claimed: close, drop, unlink, retire.  May be run again by another after a death inside. */
 void task_release(struct slot *self, struct shelf_task *t);
 void task_adopt_by(struct slot *self, struct shelf_task *t);
