@@ -140,6 +140,9 @@ void fd_users_attach(void);
 /* recover.c */
 void fd_recover_register(void);
 
+/* A dead thread's reservation, if `fd` is that: others cancel it too, and reserve the number again. */
+void fd_cancel_dead(struct slot *self, struct fd_table *tab, int fd);
+
 void fd_table_retire_fn(struct slot *self, struct retired *r);
 
 /* A reference from the table to the caller's hands: noted, then the record gives it up. */

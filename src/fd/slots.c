@@ -84,17 +84,34 @@ void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file 
 	fd_intent_end(self, begun);
 }
 
-void fd_cancel(struct slot *self, struct fd_table *tab, int fd)
+static void cancel_locked(struct slot *self, struct fd_table *tab, int fd, atomic_u64 *word)
 {
-	atomic_u64 *word = fd_word_of(tab, fd);
-	bool begun;
+	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, fd, NULL);
 
-	fd_table_lock(self, tab);
-	begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, fd, NULL);
-	shelf_assert(word && load_relaxed(word) & FD_WORD_RESERVED); /* under the lock */
 	tracked_store(word, 0);
 	fd_map_clear_locked(tab, (unsigned)fd);
 	fd_intent_end(self, begun);
+}
+
+void fd_cancel(struct slot *self, struct fd_table *tab, int fd)
+{
+	atomic_u64 *word = fd_word_of(tab, fd);
+
+	fd_table_lock(self, tab);
+	shelf_assert(word && load_relaxed(word) & FD_WORD_RESERVED); /* under the lock */
+	cancel_locked(self, tab, fd, word);
+	fd_table_unlock(self, tab);
+}
+
+void fd_cancel_dead(struct slot *self, struct fd_table *tab, int fd)
+{
+	atomic_u64 *word = fd_word_of(tab, fd);
+	uint64_t now;
+
+	fd_table_lock(self, tab);
+	now = load_relaxed(word); /* under the lock; only its reserver could publish it */
+	if (now & FD_WORD_RESERVED && !slot_alive(self->seg, (uint32_t)(now >> 32)))
+		cancel_locked(self, tab, fd, word);
 	fd_table_unlock(self, tab);
 }
 

@@ -167,7 +167,7 @@ static void cancel_dead(struct slot *self, struct fd_table *tab)
 		uint64_t word = fd_word_load(tab, (int)fd);
 
 		if (word & FD_WORD_RESERVED && !slot_alive(self->seg, (uint32_t)(word >> 32)))
-			fd_cancel(self, tab, (int)fd);
+			fd_cancel_dead(self, tab, (int)fd);
 	}
 }
 
