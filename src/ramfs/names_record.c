@@ -206,6 +206,8 @@ void names_end(struct slot *self, struct intent *i, struct names_owed *owed)
 	unsigned k;
 
 	names_owe(i, owed);
+	if (i != &self->intent)
+		store_release(&i->step, NS_DONE); /* first: should we die as well it leaks, and is not dropped by two ledgers */
 	for (k = 0; k < 2; k++)
 		if (owed->inode[k])
 			ledger_add(self, owed->inode[k], LEDGER_INODE);
