@@ -8,7 +8,8 @@
  * Owners: the descriptor table for record locks, the open file for OFD locks and flock(2).
  * A lock names the process that asked (its slot's pid and start time).  When that process is dead and in
  * the way, its record locks are dropped on the spot; OFD locks and flock(2)'s belong to an open file
- * that others may share, so task/ is told (flock_register_reap) to take the dead process's tables down.
+ * that others may share, so task/ is told (flock_register_reap) to take the dead process's tables down; those of a
+ * file that somebody died closing are dropped on the spot.
  * Limit: record locks set through a table that is shared by several processes go with the process that set them.
  */
 #include "vfs/flock_priv.h"
@@ -131,13 +132,31 @@ static void drop_dead_locked(struct slot *self, struct flocks *fs, const struct 
 	flock_wakes_send(&wakes);
 }
 
-/* True: the lock was given up for a moment, and perhaps something was dropped; look again. */
+/*
+ * Its open file has had its last reference dropped, by somebody who is just closing it or died in that: its locks are
+ * nobody's.  While a range names the file its memory is there: file_release() gives the locks up first.
+ */
+static bool file_gone_locked(struct slot *self, struct flocks *fs, const struct range *r)
+{
+	struct lock_request rq = {.owner = r->owner, .end = FLOCK_EOF, .kind = r->kind, .type = F_UNLCK};
+	struct flock_wakes wakes = {0};
+
+	if (r->kind == FLOCK_POSIX || ref_read(&((struct file *)r->owner)->head.count) < REF_DEAD)
+		return false;
+	give_up_locked(self, fs, &rq, &wakes);
+	flock_wakes_send(&wakes);
+	return true;
+}
+
+/* True: something was dropped, or the lock was given up for a moment; look again. */
 LOCK_NO_ANALYSIS static bool holder_checked(struct slot *self, struct flocks *fs, struct range *r)
 {
 	struct holder h = {r->owner, r->start_time, r->pid, r->kind};
 	uint32_t now = flock_now_ms();
 	bool dead;
 
+	if (unlikely(file_gone_locked(self, fs, r)))
+		return true;
 	if (h.pid == load_relaxed(&self->pid) && h.start_time == load_relaxed(&self->start_time)) /* own slot */
 		return false;
 	if (r->alive_ms && now - r->alive_ms < ALIVE_MS)

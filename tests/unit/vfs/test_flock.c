@@ -502,10 +502,30 @@ static void a_change_that_was_cut_off_is_finished_by_the_next(void **state)
 	assert_true(sane());
 }
 
+/* Its last reference is dropped, and then the closer dies: nobody will give its locks up. */
+static void locks_of_a_file_that_somebody_died_closing_are_in_nobody_s_way(void **state)
+{
+	struct file *lost = attr_open(&world.w, inode, O_RDWR);
+
+	(void)state;
+	assert_int_equal(flock_bsd(&a, lost, LOCK_EX), 0);
+	assert_int_equal(lock_call(&a, lost, F_OFD_SETLK, F_WRLCK, 0, 10), 0);
+	assert_int_equal(flock_bsd(&a, file, LOCK_SH | LOCK_NB), -EAGAIN);
+	assert_int_equal(lock_call(&a, file, F_OFD_SETLK, F_RDLCK, 5, 1), -EAGAIN);
+	epoch_enter(world.w.self);
+	assert_true(ref_put(&lost->head.count));
+	epoch_exit(world.w.self);
+	assert_int_equal(flock_bsd(&a, file, LOCK_SH | LOCK_NB), 0);
+	assert_int_equal(lock_call(&a, file, F_OFD_SETLK, F_RDLCK, 5, 1), 0);
+	fd_forget(world.w.self, &lost->head);
+	inode_put(world.w.self, inode); /* its reference on the inode */
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(locks_of_a_file_that_somebody_died_closing_are_in_nobody_s_way),
 		T(a_write_lock_excludes_and_names_its_process),
 		T(read_locks_share_and_upgrade_only_alone),
 		T(unlocking_the_middle_splits),
