@@ -106,7 +106,8 @@ struct shelf_cred {
 int shelf_task_create(struct shelf *shelf, const struct shelf_cred *cred, struct shelf_task **out);
 /* As fork/clone would: called in the parent, who owns it (and may shelf_task_exit() it) until the child adopts it. */
 int shelf_task_fork(struct shelf_task *parent, unsigned clone_flags, struct shelf_task **out);
-int shelf_task_adopt(struct shelf_task *task); /* the calling process owns the task from now on */
+/* The calling process owns the task from now on.  -ESRCH: its maker died before this, and it has been taken apart. */
+int shelf_task_adopt(struct shelf_task *task);
 int shelf_task_exec(struct shelf_task *task); /* unshares files, closes CLOEXEC, as a successful execve */
 int shelf_task_unshare(struct shelf_task *task, unsigned clone_flags); /* nothing is forked: CLOFORK stays */
 int shelf_task_exit(struct shelf_task *task); /* closes all, drops locks; the pointer is dead */
