@@ -164,7 +164,7 @@ const struct command command_bench = {
 		"spinlock scheme and to the kernel's tmpfs.\n"
 		"\n"
 		"  --engine LIST   of biglock,spinlock,rwlock,refcount,fileref,borrow,tmpfs,urcu,ck,memcpy\n"
-		"  --case LIST     of the workload's cases\n"
+		"  --case LIST     of the workload's cases, which `man shelf-bench` lists\n"
 		"  --threads LIST  thread counts (default: what the workload is known for)\n"
 		"  --runs N        samples of each figure (8)\n"
 		"  --ms N          length of a timed sample (200)\n"

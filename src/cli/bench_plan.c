@@ -160,6 +160,18 @@ static bool known_case(const char *workload, const char *case_)
 	return false;
 }
 
+static int unknown_case(const char *workload, const char *case_)
+{
+	char known[512] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < CASES && n < sizeof(known); i++)
+		if (!strcmp(workload, "all") || !strcmp(workload, plan_cases[i].workload))
+			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? "," : "",
+					      plan_cases[i].case_);
+	return cli_usage("%s has no case '%s'; there are %s", workload, case_, known);
+}
+
 /* Every word of the user's lists must be known. */
 static int check_lists(const struct bench_options *o)
 {
@@ -174,7 +186,7 @@ static int check_lists(const struct bench_options *o)
 	snprintf(list, sizeof(list), "%s", o->cases ? o->cases : "");
 	for (char *c = strtok_r(list, ",", &save); c; c = strtok_r(NULL, ",", &save))
 		if (!known_case(o->workload, c))
-			return cli_usage("%s has no case '%s'", o->workload, c);
+			return unknown_case(o->workload, c);
 	return 0;
 }
 

@@ -38,7 +38,8 @@ static bool find_shelves(struct names *out)
 	struct dirent *e;
 
 	if (!dir) {
-		cli_error("%s: %s", shm_dir(), strerror(errno));
+		cli_error("%s: open directory: %s%s", shm_dir(), strerror(errno),
+			  getenv("SHELF_SHM_DIR") ? "; SHELF_SHM_DIR names it" : "");
 		return false;
 	}
 	while ((e = readdir(dir))) {

@@ -65,6 +65,13 @@ static int layers_attach(struct segment *seg)
 	return err;
 }
 
+/* What is attached here must have been made by layers_init, and not by a test of a lower layer. */
+static bool layers_are_there(const struct segment *seg)
+{
+	return segment_root(seg, SEG_ROOT_EPOCH) && segment_root(seg, SEG_ROOT_VFS) &&
+	       segment_root(seg, SEG_ROOT_TASKS);
+}
+
 static int layers_init(struct segment *seg, const struct shelf_options *o)
 {
 	uint32_t uid = o && o->uid != (uint32_t)-1 ? o->uid : (uint32_t)geteuid();
@@ -134,11 +141,12 @@ int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[
 	err = segment_attach(name, flags & SHELF_READ_ONLY, &seg, why);
 	if (err)
 		return err;
-	err = layers_attach(seg);
+	err = layers_are_there(seg) ? layers_attach(seg) : -EINVAL;
 	if (!err)
 		err = attached_add(seg);
 	if (err) {
-		explain(why, name, "cannot attach this process", err);
+		explain(why, name, err == -EINVAL ? "has no file tree; remove it with `shelf rm`" :
+						    "cannot attach this process", err);
 		segment_detach(seg);
 		return err;
 	}

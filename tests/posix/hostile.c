@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 
 #include "lib/fixture.h"
+#include "segment/segment.h"
 
 static const int bad_fds[] = { -1, INT_MAX, INT_MIN, 1000, 1 << 24, (1 << 24) - 1 };
 
@@ -212,6 +213,23 @@ static void names_that_are_no_files_cannot_be_opened(void **state)
 	assert_int_equal(shelf_chroot(t, "/"), -EPERM);
 }
 
+static void a_segment_without_a_tree_is_refused(void **state)
+{
+	char name[TEST_NAME_SIZE], why[SHELF_WHY];
+	struct segment_options o = { .size = 4 << 20 };
+	struct segment *seg;
+	struct shelf *shelf;
+
+	(void)state;
+	assert_int_equal(segment_create(fresh_name(name), &o, &seg, why), 0);
+	segment_set_ready(seg);
+	segment_detach(seg);
+	assert_int_equal(shelf_attach(name, SHELF_READ_ONLY, &shelf, why), -EINVAL);
+	assert_non_null(strstr(why, "has no file tree"));
+	assert_int_equal(shelf_attach(name, 0, &shelf, why), -EINVAL);
+	assert_int_equal(shelf_remove(name, why), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +239,7 @@ int main(void)
 		PX_TEST(counts_and_offsets_beyond_reason_are_refused),
 		PX_TEST(unknown_flags_are_invalid),
 		PX_TEST(names_that_are_no_files_cannot_be_opened),
+		cmocka_unit_test(a_segment_without_a_tree_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
