@@ -28,7 +28,7 @@ static void remove_dir(void)
 	if (!dir[0] || chdir("/") < 0)
 		return;
 	if (mounted)
-		umount(dir);
+		umount(dir); /* could not be detached above */
 	rmdir(dir);
 	dir[0] = 0;
 }
@@ -50,6 +50,11 @@ void engine_start(const struct engine_config *config)
 	}
 	if (chdir(dir) < 0)
 		engine_die(dir, errno);
+	/* A program that is killed leaves nothing: the mount lives as long as somebody is in it. */
+	if (mounted && umount2(dir, MNT_DETACH) == 0) {
+		rmdir(dir);
+		dir[0] = 0;
+	}
 }
 
 void engine_stop(void)
