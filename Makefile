@@ -35,14 +35,16 @@ demo: setup-build
 check: setup
 	@scripts/run-tests
 
-unit:
+unit: setup
 	@scripts/run-tests --only gcc --suite unit$(if $(LAYER),-$(LAYER))
 
 bench: setup-build
 	@scripts/bench $(BUILD)
 
+# The loader looks for a new library in its cache only.
 install: all
 	@meson install -C $(BUILD)/gcc --no-rebuild
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
 
 asan: setup
 	@scripts/run-tests --only asan
@@ -67,6 +69,7 @@ clean:
 
 help:
 	@echo 'make            build the library and the shelf command in $(BUILD)/gcc'
+	@echo 'make setup      install the Debian packages that are missing; make setup-build: those of the build alone'
 	@echo 'make demo       install what is missing, build, show what shelf does'
 	@echo 'make check      install what is missing, build, run all tests (gcc, ASan+UBSan, TSan, clang, models)'
 	@echo 'make unit       unit tests only; LAYER=fd for one layer'
