@@ -98,7 +98,8 @@ static int layers_init(struct segment *seg, const struct shelf_options *o)
 static void explain(char *why, const char *name, const char *what, int err)
 {
 	if (why)
-		snprintf(why, SHELF_WHY, "shelf %.150s: %s: %s", name, what, strerrordesc_np(-err));
+		snprintf(why, SHELF_WHY, "shelf %.150s: %s%s%s", name, what, err ? ": " : "",
+			 err ? strerrordesc_np(-err) : "");
 }
 
 int shelf_create(const char *name, const struct shelf_options *options, struct shelf **out, char why[SHELF_WHY])
@@ -145,8 +146,10 @@ int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[
 	if (!err)
 		err = attached_add(seg);
 	if (err) {
-		explain(why, name, err == -EINVAL ? "has no file tree; remove it with `shelf rm`" :
-						    "cannot attach this process", err);
+		if (err == -EINVAL)
+			explain(why, name, "has no file tree, so it is no shelf; remove it with `shelf rm`", 0);
+		else
+			explain(why, name, "cannot attach this process", err);
 		segment_detach(seg);
 		return err;
 	}
