@@ -19,7 +19,7 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 {
 	struct file *f = cache_alloc(self, CACHE_128);
 
-	*err = f ? fd_file_init(self, &f->head, FD_TYPE_NONE) : -ENOMEM;
+	*err = f ? fd_file_init(self, &f->head, FD_TYPE_NONE) : -ENOSPC;
 	if (*err) {
 		if (f)
 			cache_free(self, CACHE_128, f);
