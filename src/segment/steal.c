@@ -12,7 +12,9 @@
  * the thief takes steal, makes every running thread fence (membarrier), and waits for
  * busy == 0.  Either the owner saw steal, or the thief sees busy.
  * The thief holds nothing but steal locks while it waits, and an owner that waits for
- * steal has busy == 0, so they cannot wait for each other.
+ * steal has busy == 0, so they cannot wait for each other.  A thief takes its own steal
+ * first, and waits for it while it holds no other; so nobody steals from thieves, and two of
+ * them cannot wait for each other's stocks.
  * Limits: objects in other threads' magazines stay there (at most 220 KiB a thread, less in a
  * small segment), and so do the pages that threads reserved.
  */
@@ -112,6 +114,7 @@ uint64_t steal_stocks(struct slot *self)
 	unsigned n = 0;
 	uint64_t got = 0;
 
+	lock_acquire(&self->steal, &self->locker, LOCK_STEAL);
 	for (id = 1; id <= last; id++) {
 		victims[n] = slot_by_id(self->seg, id);
 		if (!steal_lock(self, victims[n]) || ++n < STEAL_BATCH)
@@ -119,7 +122,10 @@ uint64_t steal_stocks(struct slot *self)
 		got += steal_batch(self, victims, n);
 		n = 0;
 	}
-	return n ? got + steal_batch(self, victims, n) : got;
+	if (n)
+		got += steal_batch(self, victims, n);
+	lock_release(&self->steal, &self->locker, LOCK_STEAL);
+	return got;
 }
 
 /* True: pages came back, so trying again makes sense. */

@@ -25,6 +25,8 @@ static void stock_wait(struct slot *self)
 
 void stock_enter_slow(struct slot *self)
 {
+	if (lock_held_by(&self->steal, &self->locker)) /* a thief itself: nobody else is at its stock */
+		return;
 	stock_leave(self);
 	stock_wait(self);
 	stock_enter(self);
@@ -38,7 +40,8 @@ static bool stock_enter_try(struct slot *self)
 		fence_full(); /* as in stock_enter */
 	else
 		fence_compiler();
-	if (likely(!load_acquire(&self->steal.word))) /* pairs with lock_release by the thief */
+	if (likely(!load_acquire(&self->steal.word)) /* pairs with lock_release by the thief */
+	    || lock_held_by(&self->steal, &self->locker))
 		return true;
 	stock_leave(self);
 	return false;

@@ -306,6 +306,38 @@ static void a_full_file_system_is_enospc_and_never_sigbus(void **state)
 	assert_int_equal(status, 0);
 }
 
+enum { THIEVES = 3 };
+
+static void *thief(void *arg)
+{
+	struct slot *self = slot_self(seg_test.seg);
+	unsigned long n;
+
+	CHECK(page_reserve(self, 4) == 0); /* so that the others find something to look at, always */
+	pthread_barrier_wait(arg);
+	for (n = test_scaled(20000); n; n--)
+		steal_stocks(self);
+	page_reserve(self, 0);
+	return NULL;
+}
+
+/* No thief waits for its own stock while it holds the one that another thief waits for. */
+static void thieves_of_one_another_go_on(void **state)
+{
+	pthread_barrier_t barrier;
+	pthread_t t[THIEVES];
+	unsigned k;
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, THIEVES);
+	for (k = 0; k < THIEVES; k++)
+		assert_int_equal(pthread_create(&t[k], NULL, thief, &barrier), 0);
+	for (k = 0; k < THIEVES; k++)
+		pthread_join(t[k], NULL);
+	pthread_barrier_destroy(&barrier);
+	seg_test_counts();
+}
+
 static void growth_goes_on_when_the_name_is_gone(void **state)
 {
 	struct slot *self = slot_self(seg_test.seg);
@@ -342,6 +374,7 @@ int main(void)
 		WITH_SEGMENT(idle_threads_stocks_do_not_keep_pages_from_others),
 		WITH_SEGMENT(neither_do_dead_processes_stocks),
 		WITH_SEGMENT(threads_that_fight_for_the_last_pages_go_on),
+		WITH_SEGMENT(thieves_of_one_another_go_on),
 		WITH_SEGMENT(reserved_pages_are_there_when_all_others_are_gone),
 		cmocka_unit_test(a_full_file_system_is_enospc_and_never_sigbus),
 		WITH_SEGMENT(growth_goes_on_when_the_name_is_gone),
