@@ -324,17 +324,17 @@ static void *thief(void *arg)
 /* No thief waits for its own stock while it holds the one that another thief waits for. */
 static void thieves_of_one_another_go_on(void **state)
 {
-	pthread_barrier_t barrier;
+	pthread_barrier_t start;
 	pthread_t t[THIEVES];
 	unsigned k;
 
 	(void)state;
-	pthread_barrier_init(&barrier, NULL, THIEVES);
+	pthread_barrier_init(&start, NULL, THIEVES);
 	for (k = 0; k < THIEVES; k++)
-		assert_int_equal(pthread_create(&t[k], NULL, thief, &barrier), 0);
+		assert_int_equal(pthread_create(&t[k], NULL, thief, &start), 0);
 	for (k = 0; k < THIEVES; k++)
 		pthread_join(t[k], NULL);
-	pthread_barrier_destroy(&barrier);
+	pthread_barrier_destroy(&start);
 	seg_test_counts();
 }
 
