@@ -118,6 +118,12 @@ bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner)
 		return false;
 	if (!tracked_cas(&t->releaser, &has, releaser_word(slot_id(self), self)))
 		return false;
+	/*
+	 * Found in a section long ago, and another has been done with it and ended since?  Pairs with the store
+	 * in task_unlink, through that thread's end.
+	 */
+	if (load_acquire(&t->state) == TASK_GONE)
+		return false;
 	/* Adopted by another process since we asked about its owner?  Pairs with the exchange in task_adopt_by. */
 	if (load_acquire(&t->owner) != owner) {
 		tracked_store(&t->releaser, 0);
@@ -139,6 +145,7 @@ static void task_unlink(struct slot *self, struct shelf_task *t)
 		tracked_store(at, load_relaxed(&t->next));
 		store_relaxed(&root->count, load_relaxed(&root->count) - 1);
 	}
+	tracked_store(&t->state, TASK_GONE); /* what is left is ours alone: dying before frees it, dying after leaks it */
 	lock_release(&root->lock, &self->locker, LOCK_TASKS);
 }
 

@@ -29,6 +29,7 @@ enum task_state {
 	TASK_STARTING, /* being put together */
 	TASK_LIVE,
 	TASK_EXITING, /* being taken apart by the thread that `releaser` names */
+	TASK_GONE, /* taken apart and off the list: whoever still looks at it has no business with it */
 };
 
 struct shelf_task {

@@ -11,7 +11,7 @@ enum task_object { TASK_OBJECT_TASK, TASK_OBJECT_FS, TASK_OBJECT_CRED };
 /* Linked, TASK_STARTING, with nothing but its owner. */
 struct shelf_task *task_new(struct slot *self);
 void task_start(struct shelf_task *t);
-/* Claim the right to take the task of `owner` apart: false if a live thread has it, or it has another owner. */
+/* Claim the right to take the task of `owner` apart: false if a live thread has it, it has another owner, or is gone. */
 bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner);
 /* Claimed: close, drop, unlink, retire.  May be run again by another after a death inside. */
 void task_release(struct slot *self, struct shelf_task *t);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Who takes a task apart: one thread, once. */
+#include <pthread.h>
+
+#include "harness.h"
+
+#include <shelf/shelf.h>
+
+#include "task/task_priv.h"
+
+struct fixture {
+	char name[TEST_NAME_SIZE];
+	struct shelf *shelf;
+	struct shelf_task *t;
+	struct slot *self;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct shelf_options options = { .size = 8u << 20 };
+
+	fresh_name(f->name);
+	if (shelf_create(f->name, &options, &f->shelf, NULL) || shelf_task_create(f->shelf, NULL, &f->t))
+		return -1;
+	f->self = slot_self(shelf_segment(f->shelf));
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	bool damaged = segment_poisoned(f->self->seg);
+
+	shelf_detach(f->shelf);
+	shelf_remove(f->name, NULL);
+	free(f);
+	return damaged ? -1 : 0;
+}
+
+static void *take_apart(void *arg)
+{
+	return (void *)(intptr_t)shelf_task_exit(arg);
+}
+
+static void a_task_that_is_gone_is_not_taken_apart_again_when_that_thread_has_ended(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t owner = load_relaxed(&f->t->owner); /* nobody changes it */
+	pthread_t other;
+	void *result;
+
+	epoch_enter(f->self); /* as a sweeper that has just found it */
+	assert_int_equal(pthread_create(&other, NULL, take_apart, f->t), 0);
+	assert_int_equal(pthread_join(other, &result), 0);
+	assert_null(result);
+	assert_false(task_claim(f->self, f->t, owner));
+	epoch_exit(f->self);
+}
+
+static void a_task_adopted_meanwhile_is_not_swept(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_false(task_claim(f->self, f->t, task_owner_word(1, 1)));
+	assert_int_equal(shelf_task_adopt(f->t), 0);
+	assert_int_equal(shelf_task_exit(f->t), 0);
+}
+
+static void a_task_that_is_being_swept_cannot_be_adopted(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(task_claim(f->self, f->t, load_relaxed(&f->t->owner)));
+	assert_int_equal(shelf_task_adopt(f->t), -ESRCH);
+	task_release(f->self, f->t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_task_that_is_gone_is_not_taken_apart_again_when_that_thread_has_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_task_adopted_meanwhile_is_not_swept, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_task_that_is_being_swept_cannot_be_adopted, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
