@@ -23,7 +23,8 @@
 
 void data_changed_locked(struct who *w, struct inode *inode, uint64_t now)
 {
-	if (unlikely(load_relaxed(&inode->mode) & (S_ISUID | S_ISGID))) /* lock held */
+	/* Relaxed: lock held.  With an xattr it may be security.capability, which a write takes away too. */
+	if (unlikely(load_relaxed(&inode->mode) & (S_ISUID | S_ISGID) || load_relaxed(&inode->flags) & INODE_HAS_XATTR))
 		attr_kill_suid_locked(w, inode);
 	seq_store(&inode->mtime, now);
 	seq_store(&inode->ctime, now);

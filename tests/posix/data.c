@@ -322,9 +322,27 @@ static void a_full_shelf_refuses_and_loses_nothing(void **state)
 	px_drop(px);
 }
 
+static void a_write_takes_file_capabilities_away(void **state)
+{
+	struct px *px = *state;
+	uint32_t cap[5] = { 0x02000000, 1 };
+	char value[64];
+	int fd;
+
+	px_write_file(px->t, "tool", "abc");
+	if (shelf_setxattr(px->t, "tool", "security.capability", cap, sizeof(cap), 0))
+		skip(); /* an ordinary user may not */
+	assert_true(shelf_getxattr(px->t, "tool", "security.capability", value, sizeof(value)) > 0);
+	fd = shelf_open(px->t, "tool", O_WRONLY, 0);
+	assert_int_equal(shelf_pwrite(px->t, fd, "x", 1, 0), 1);
+	assert_int_equal(shelf_getxattr(px->t, "tool", "security.capability", value, sizeof(value)), -ENODATA);
+	shelf_close(px->t, fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		PX_TEST(a_write_takes_file_capabilities_away),
 		PX_TEST(appended_lines_of_four_processes_stay_whole),
 		PX_TEST(an_append_lands_at_the_end_as_it_is),
 		PX_TEST(a_descriptor_keeps_the_rights_it_was_opened_with),
