@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* attach.c - tables and images of this process put together. */
+#include <link.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/syscall.h"
+#include "run/attach.h"
+
+static const char *const attached[] = {"libc.so.6", "ld-linux-x86-64.so.2"};
+
+enum {
+	KEPT_MAX = 64, /* images patched at a time */
+};
+
+struct kept_image {
+	struct run_image im;
+	const void *table;
+	size_t size;
+};
+
+static struct kept_image kept[KEPT_MAX];
+static uint32_t kept_count;
+
+static bool same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *name = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			name = path + 1;
+	return name;
+}
+
+int run_find_image(const char *name, struct run_image *im)
+{
+	/* The loader's own list, which debuggers read: no lock, and complete when a constructor runs. */
+	for (const struct link_map *lm = _r_debug.r_map; lm; lm = lm->l_next)
+		if (lm->l_addr && lm->l_name && same_text(last_part(lm->l_name), name))
+			return image_at(im, (const void *)lm->l_addr);
+	return -ENOENT;
+}
+
+/* The sites as a table in memory of our own, as if it had been read from a file. */
+static int scan_to_table(const struct run_image *im, const char *dir, const void **buf,
+			 size_t *size)
+{
+	struct run_sites sites;
+	long map;
+	int rc = scan_image(im, &sites);
+
+	if (rc)
+		return rc;
+	*size = table_size(&sites);
+	map = sys_call6(SYS_mmap, 0, (long)*size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map < 0 && map > -4096) {
+		rc = (int)map;
+	} else {
+		table_write(im, &sites, (void *)map);
+		*buf = (const void *)map;
+		/* A folder that cannot be written costs the next start a scan, no more. */
+		if (dir)
+			table_save(im, &sites, dir);
+	}
+	sites_free(&sites);
+	return rc;
+}
+
+/* Opens the table in BUF and patches; an image that is patched keeps its table for detaching. */
+static int patch_with(const struct run_image *im, const void *buf, size_t size,
+		      const uint8_t *wanted, struct patch_count *n)
+{
+	struct table_cursor c;
+	int rc = table_open(im, buf, size, &c);
+
+	if (!rc && kept_count == KEPT_MAX)
+		rc = -ENOSPC;
+	if (!rc)
+		rc = patch_image(im, c, wanted, n);
+	if (rc)
+		table_unload(buf, size);
+	else
+		kept[kept_count++] = (struct kept_image){*im, buf, size};
+	return rc;
+}
+
+/* Whether scanning could help: there is no table, or none to be trusted. */
+static bool wants_scan(int rc)
+{
+	return rc == -ENOENT || rc == -ESTALE || rc == -EBADMSG || rc == -EPERM || rc == -EACCES;
+}
+
+int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
+		     struct attach_result *result)
+{
+	const void *buf = NULL;
+	struct patch_count n;
+	size_t size;
+	int rc = dir ? table_load(im, dir, &buf, &size) : -ENOENT;
+
+	if (!rc)
+		rc = patch_with(im, buf, size, wanted, &n);
+	if (wants_scan(rc)) {
+		result->scanned++;
+		rc = scan_to_table(im, dir, &buf, &size);
+		if (!rc)
+			rc = patch_with(im, buf, size, wanted, &n);
+	}
+	if (rc)
+		return rc;
+	result->images++;
+	result->count.sites += n.sites;
+	result->count.patched += n.patched;
+	result->count.left += n.left;
+	return 0;
+}
+
+/*
+ * libc knows of the threads it started, and a look at its flag costs nothing.  Where it has none:
+ * a task folder has a link from itself, one from above, and one for each thread.
+ */
+extern char __libc_single_threaded __attribute__((weak));
+
+static bool has_threads(void)
+{
+	struct stat st;
+
+	if (&__libc_single_threaded)
+		return !__libc_single_threaded;
+	return sys_call3(SYS_stat, (long)"/proc/self/task", (long)&st, 0) == 0 && st.st_nlink > 3;
+}
+
+static void block_signals(uint64_t *old)
+{
+	uint64_t all = ~0UL;
+
+	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old, sizeof(all), 0, 0);
+}
+
+static void restore_signals(const uint64_t *old)
+{
+	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)old, 0, sizeof(*old), 0, 0);
+}
+
+int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *result)
+{
+	struct run_image im;
+	uint64_t mask;
+	int rc = 0;
+
+	*result = (struct attach_result){0};
+	if (has_threads())
+		return -EBUSY;
+	block_signals(&mask);
+	for (unsigned int i = 0; i < ARRAY_SIZE(attached) && !rc; i++) {
+		rc = run_find_image(attached[i], &im);
+		if (!rc || rc == -ENODATA)
+			rc = run_attach_image(&im, im.id_len ? dir : NULL, wanted, result);
+	}
+	restore_signals(&mask);
+	return rc;
+}
+
+int run_detach(void)
+{
+	struct table_cursor c;
+	uint64_t mask;
+	int rc = 0;
+
+	if (has_threads())
+		return -EBUSY;
+	block_signals(&mask);
+	while (kept_count && !rc) {
+		struct kept_image *k = &kept[kept_count - 1];
+
+		rc = table_open(&k->im, k->table, k->size, &c);
+		if (!rc)
+			rc = unpatch_image(&k->im, c);
+		if (!rc) {
+			table_unload(k->table, k->size);
+			kept_count--;
+		}
+	}
+	restore_signals(&mask);
+	return rc;
+}

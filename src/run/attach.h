@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attach.h - finds the images of this process and patches them, from tables or by scanning.
+ *
+ * For the first constructor of a process (-z initfirst), before any other code of a library has
+ * run.  No libc call.
+ */
+#ifndef SHELF_RUN_ATTACH_H
+#define SHELF_RUN_ATTACH_H
+
+#include "run/patch.h"
+
+struct attach_result {
+	struct patch_count count; /* of all images */
+	uint32_t images, scanned; /* patched; those of them that had no table */
+};
+
+/*
+ * Patches libc and the loader.  Tables are read from DIR, and written there for an image that has
+ * none; NULL: scan, keep nothing.  0, or the first error: -EBUSY if the process has other threads,
+ * -ENOENT if libc was not found, else as patch_image.  Images before the one that failed stay
+ * patched.
+ */
+int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *result);
+
+/* Undoes it.  The same conditions. */
+int run_detach(void);
+
+/* One image, whatever it is; the caller answers for threads and signals as patch.h says. */
+int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
+		     struct attach_result *result);
+
+/* The image of this process that was loaded from a file called NAME ("libc.so.6").  -ENOENT. */
+int run_find_image(const char *name, struct run_image *im);
+
+#endif

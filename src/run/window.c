@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * window.c - which bytes around a system call become the jump.
+ *
+ * Instructions before the call are preferred: `mov $nr,%eax; syscall` is 7 bytes, and the syscall
+ * instruction itself stays in place behind the jump, so that a branch that nobody foresaw would
+ * still make the call it wants.
+ */
+#include <sys/syscall.h>
+
+#include "run/scan_priv.h"
+
+static bool decode_at(const struct scan *s, struct insn *in, uint32_t at)
+{
+	return insn_decode(in, image_ptr(s->im, at), s->im->text + s->im->text_len - at);
+}
+
+/* How many bytes after FROM can be moved with the call, at least WANT; 0 if fewer can. */
+static uint32_t take_after(const struct scan *s, uint32_t from, uint32_t limit, uint32_t want,
+			   enum site_why *why)
+{
+	uint32_t at = from;
+	struct insn in;
+
+	while (at - from < want) {
+		if (target_at(s, at)) {
+			*why = SITE_TARGET;
+			return 0;
+		}
+		if (!decode_at(s, &in, at) || !insn_relocatable(&in) || at + in.len > limit)
+			return 0;
+		at += in.len;
+	}
+	return at - from;
+}
+
+static void window_set(struct run_site *site, uint32_t before, uint32_t after)
+{
+	site->why = SITE_OK;
+	site->before = (uint8_t)before;
+	site->len = (uint8_t)(before + SYSCALL_LEN + after);
+}
+
+/* Tries windows with more and more instructions before the call, then with fewer and some after. */
+static void window_search(const struct scan *s, const struct candidate *c, uint32_t prev_end,
+			  struct run_site *site)
+{
+	uint32_t before = 0, at = c->at, after;
+	enum site_why why = SITE_FIXED;
+	unsigned int i, taken = 0;
+	struct insn in;
+
+	for (i = 0; i < c->back_count && before + SYSCALL_LEN < JUMP_LEN; i++) {
+		if (target_at(s, at)) {
+			why = SITE_TARGET;
+			break;
+		}
+		if (at - c->back[i] < prev_end || !decode_at(s, &in, at - c->back[i]) ||
+		    !insn_relocatable(&in))
+			break;
+		at -= c->back[i];
+		before += c->back[i];
+		taken = i + 1;
+	}
+	if (before + SYSCALL_LEN >= JUMP_LEN) {
+		window_set(site, before, 0);
+		return;
+	}
+	for (;;) {
+		after = take_after(s, c->at + SYSCALL_LEN, c->limit,
+				   JUMP_LEN - SYSCALL_LEN - before, &why);
+		if (after) {
+			window_set(site, before, after);
+			return;
+		}
+		if (!taken)
+			break;
+		before -= c->back[--taken];
+	}
+	site->why = (uint8_t)why;
+}
+
+/* mov $15,%rax; syscall: where signal handlers return to. */
+static bool is_sigreturn(const struct scan *s, const struct candidate *c)
+{
+	static const uint8_t mov[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0};
+
+	if (c->at - s->im->text < sizeof(mov))
+		return false;
+	for (unsigned int i = 0; i < sizeof(mov); i++)
+		if (image_ptr(s->im, c->at)[(int)i - (int)sizeof(mov)] != mov[i])
+			return false;
+	return true;
+}
+
+void window_choose(const struct scan *s, const struct candidate *c, uint32_t prev_end,
+		   struct run_site *site)
+{
+	*site = (struct run_site){.at = c->at, .nr = c->sure ? number_of(s, c) : -1};
+	if (is_sigreturn(s, c) || site->nr == SYS_rt_sigreturn) {
+		site->nr = SYS_rt_sigreturn;
+		site->why = SITE_SIGRETURN;
+	} else if (!c->sure) {
+		site->why = SITE_UNSURE;
+	} else {
+		window_search(s, c, prev_end, site);
+	}
+	site->bytes = image_ptr(s->im, site->at - site->before);
+}
+
+const char *site_why_text(enum site_why why)
+{
+	static const char *const text[SITE_WHYS] = {
+		[SITE_OK] = "can be replaced",
+		[SITE_TARGET] = "a branch leads into each window",
+		[SITE_FIXED] = "its neighbours cannot be moved",
+		[SITE_SIGRETURN] = "returns from a signal handler",
+		[SITE_UNSURE] = "not in a function that decodes to its end",
+	};
+
+	return why < SITE_WHYS ? text[why] : "damaged";
+}
