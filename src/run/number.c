@@ -79,6 +79,8 @@ static enum eax_effect one_byte_effect(const struct insn *in, const uint8_t *p, 
 	case 0xd1:
 	case 0xd3:
 		return kept_if(rm);
+	case 0xf7: /* test, not, neg; mul and div write eax */
+		return kept_if(rm && (reg_of(in) & 7) < 4);
 	case 0x80: /* the same on bytes */
 		return kept_if(!byte_in_eax(in));
 	case 0x03: /* the same to a register, movslq, lea */
@@ -138,11 +140,16 @@ static enum eax_effect effect_on_eax(const struct insn *in, const uint8_t *p, in
 	}
 }
 
-/* Whether IN leaves register R (8 to 10, 12 to 15: none is written without being named) alone. */
+/* Whether IN leaves register R alone: rbx, rbp, r8 to r10, r12 to r15, which few instructions write
+ * without naming them. */
 static bool leaves_alone(const struct insn *in, unsigned int r)
 {
 	if (in->map == MAP_VECTOR)
 		return false;
+	if (in->map == MAP_ONE && (in->op == 0xc8 || in->op == 0xc9))
+		return r != 5; /* enter, leave */
+	if (in->map == MAP_0F && in->op == 0xa2)
+		return r != 3; /* cpuid */
 	if (!in->has_modrm) {
 		/* The register may be named by the opcode: xchg, mov, bswap.  (A pop gives a saved
 		 * register its old value back before the function ends.) */
@@ -202,7 +209,7 @@ static int32_t only_value(const struct scan *s, uint32_t at, uint32_t end, unsig
 	int32_t value = -1, v;
 	struct insn in;
 
-	if (r < 8 || r == 11)
+	if ((r < 8 && r != 3 && r != 5) || r == 11)
 		return -1;
 	for (; at < end; at += in.len) {
 		if (!decode_at(s, &in, at))

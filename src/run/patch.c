@@ -43,11 +43,33 @@ static int protect_text(const struct run_image *im, const struct span *span, int
 	return (int)sys_call3(SYS_mprotect, (long)start, (long)(end - start), prot);
 }
 
+/*
+ * Makes the page at P a copy of our own.  The instruction reads and writes: one fault, where looking
+ * at the page first would cost another.
+ */
+static void own_page(const uint8_t *p)
+{
+	__asm__ volatile("orb $0, %0" : "+m"(*(uint8_t *)p) : : "cc");
+}
+
+/* The pages of a window, unless LAST is the page. */
+static uintptr_t own_window(const uint8_t *p, unsigned int len, uintptr_t last)
+{
+	uintptr_t first = (uintptr_t)p >> PAGE_SHIFT, end = ((uintptr_t)p + len - 1) >> PAGE_SHIFT;
+
+	if (first != last)
+		own_page(p);
+	if (end != first)
+		own_page(p + len - 1);
+	return end;
+}
+
 /* Checks each site against memory and makes its slot, which nothing jumps to yet. */
 static int fill_slots(const struct run_image *im, struct table_cursor c, const uint8_t *wanted,
 		      const struct slot_area *area, struct patch_count *n)
 {
 	struct run_site site;
+	uintptr_t page = 0;
 	int rc;
 
 	while ((rc = table_read(&c, &site)) > 0) {
@@ -58,6 +80,7 @@ static int fill_slots(const struct run_image *im, struct table_cursor c, const u
 			n->left++;
 			continue;
 		}
+		page = own_window(site_start(im, &site), site.len, page);
 		rc = same_bytes(im, &site) ? slot_fill(area, area->used + n->patched, im, &site) :
 					     -ESTALE;
 		if (rc)
@@ -106,21 +129,22 @@ int patch_image(const struct run_image *im, struct table_cursor c, const uint8_t
 	struct span span = span_of_wanted(c, wanted);
 	struct slot_area *area = slots_near(im, max_of(span.count, 1u));
 	struct run_site site;
-	int rc;
+	int rc, rc2;
 
 	*n = (struct patch_count){0};
 	if (!area)
 		return -ENOSPC;
-	rc = make_slots(im, c, wanted, area, &span, n);
-	if (rc || !n->patched)
-		return rc;
+	if (!span.count)
+		return fill_slots(im, c, wanted, area, n);
 	rc = protect_text(im, &span, PROT_READ | PROT_WRITE);
 	if (rc)
 		return rc;
-	while (table_read(&c, &site) > 0)
+	rc = make_slots(im, c, wanted, area, &span, n);
+	while (!rc && table_read(&c, &site) > 0)
 		if (site.why == SITE_OK && is_wanted(&site, wanted))
 			write_jump(site_start(im, &site), slot_address(area, area->used++));
-	return protect_text(im, &span, im->text_prot);
+	rc2 = protect_text(im, &span, im->text_prot);
+	return rc ? rc : rc2;
 }
 
 /* Whether the site is a jump of ours. */
