@@ -4,10 +4,13 @@
  *
  * Backwards from the call, through instructions that certainly leave eax alone, to one that sets it
  * to a constant; a branch target on the way ends the search.  If eax comes from another register,
- * as in loops around futex, the whole function is looked at: the number is taken if all that can
- * write to that register is the same constant.  -1 is always safe: such a site is patched, and the
+ * as in loops around futex, the whole function is looked at: if all that can write to that register
+ * is the number of futex, it is futex.  (A function's cold part may be entered in its middle with
+ * another value, so no other number is taken from this.)  -1 is always safe: such a site is patched, and the
  * dispatcher looks at eax each time.
  */
+#include <sys/syscall.h>
+
 #include "base/copy.h"
 #include "run/scan_priv.h"
 
@@ -226,6 +229,12 @@ static int32_t only_value(const struct scan *s, uint32_t at, uint32_t end, unsig
 	return value;
 }
 
+/* Whether the call whose number comes from R can only be futex. */
+static int16_t futex_if(int32_t value)
+{
+	return value == SYS_futex ? SYS_futex : -1;
+}
+
 static int16_t checked(int32_t value)
 {
 	return value >= 0 && value <= INT16_MAX ? (int16_t)value : -1;
@@ -247,7 +256,7 @@ int16_t number_of(const struct scan *s, const struct candidate *c)
 		case EAX_SET:
 			return checked(value);
 		case EAX_COPIED:
-			return checked(only_value(s, c->start, c->limit, (unsigned int)value));
+			return futex_if(only_value(s, c->start, c->limit, (unsigned int)value));
 		case EAX_UNKNOWN:
 			return -1;
 		case EAX_KEPT:

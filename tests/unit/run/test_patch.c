@@ -5,10 +5,11 @@
  */
 #include "harness.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "run/patch.h"
+#include "run/attach.h"
 #include "run/slots.h"
 #include "unit/run/lib/fake.h"
 #include "unit/run/lib/handler.h"
@@ -381,6 +382,63 @@ static void endbr_in_a_window_is_not_moved(void **state)
 	assert_int_equal(out.bx, 42);
 }
 
+static uint64_t sum_of_text(const struct run_image *im)
+{
+	const uint8_t *p = image_ptr(im, im->text);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < im->text_len; i++)
+		sum = sum * 31 + p[i];
+	return sum;
+}
+
+static void attaching_serves_libc_and_detaching_restores_it(void **state)
+{
+	struct attach_result result;
+	struct run_image libc;
+	uint64_t before;
+	pid_t parent = getppid();
+	char prot[5];
+
+	(void)state;
+	if (run_find_image("libc.so.6", &libc))
+		skip();
+	before = sum_of_text(&libc);
+	assert_int_equal(run_attach(NULL, all, &result), 0);
+	assert_int_equal(result.images, 2);
+	assert_int_equal(result.count.left, 0);
+	assert_true(result.count.patched > 300);
+	memset(run_wanted, 0, RUN_NUMBERS);
+	run_wanted[SYS_getppid] = 1;
+	test_handler = serve_with_42;
+	assert_int_equal(getppid(), 42);
+	assert_int_not_equal(getpid(), 42);
+	assert_int_equal(run_detach(), 0);
+	assert_int_equal(getppid(), parent);
+	assert_int_equal(sum_of_text(&libc), before);
+	protection(image_ptr(&libc, libc.text), prot);
+	assert_string_equal(prot, "r-xp");
+}
+
+static void *ask_for_attach(void *arg)
+{
+	struct attach_result result;
+
+	*(int *)arg = run_attach(NULL, all, &result);
+	return NULL;
+}
+
+static void process_with_threads_is_left_alone(void **state)
+{
+	pthread_t thread;
+	int rc = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, ask_for_attach, &rc), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(rc, -EBUSY);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
 
 int main(void)
@@ -398,6 +456,8 @@ int main(void)
 		CASE(unpatching_restores_every_byte),
 		CASE(other_bytes_in_memory_leave_everything_unpatched),
 		CASE(endbr_in_a_window_is_not_moved),
+		CASE(attaching_serves_libc_and_detaching_restores_it),
+		CASE(process_with_threads_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
