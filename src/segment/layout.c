@@ -102,12 +102,23 @@ static uint64_t layout_roots_sum(const struct seg_header *h)
 {
 	const size_t from = offsetof(struct seg_header, epoch), to = offsetof(struct seg_header, roots_sum);
 
-	return name_hash(SEG_MAGIC, (const char *)h + from, to - from);
+	/* The base too: at another one every pointer of the segment is wrong. */
+	return name_hash(SEG_MAGIC ^ h->base, (const char *)h + from, to - from);
+}
+
+static bool layout_root_inside(const struct seg_header *h, const void *root)
+{
+	return !root || ((uintptr_t)root >= h->base + h->chunks_at && (uintptr_t)root < h->base + layout_bytes(h));
 }
 
 bool layout_roots_ok(const struct seg_header *h)
 {
-	return h->roots_sum == layout_roots_sum(h);
+	unsigned k;
+
+	for (k = 0; k < SEG_ROOTS; k++)
+		if (!layout_root_inside(h, h->root[k]))
+			return false;
+	return layout_root_inside(h, h->epoch) && h->roots_sum == layout_roots_sum(h);
 }
 
 void segment_set_root(struct segment *seg, enum seg_root which, void *obj)
