@@ -148,7 +148,8 @@ static int statfs_fill(struct slot *self, struct statfs *st)
 	st->f_type = SHELF_SUPER_MAGIC;
 	st->f_bsize = st->f_frsize = PAGE_BYTES;
 	st->f_blocks = space.total_pages;
-	st->f_bfree = st->f_bavail = space.free_pages;
+	st->f_bfree = space.free_pages;
+	st->f_bavail = space.free_pages - space.kept_pages;
 	st->f_ffree = space.free_pages * INODES_A_PAGE;
 	st->f_files = inodes + st->f_ffree;
 	st->f_namelen = NAME_LIMIT;

@@ -28,7 +28,7 @@ _Static_assert(EXTEND_LIST + DATA_FRESH <= DATA_ARG_ERASING, "a piece's fresh pa
 /* As foretold, or else: the note is right before the page is anywhere. */
 static bool fresh_take(struct slot *self, struct fresh_run *r, unsigned k, const void *foretold)
 {
-	r->page = page_alloc(self, r->order, PAGE_DATA, 0);
+	r->page = page_room(self, r->order, PAGE_FOR_DATA) ? page_alloc(self, r->order, PAGE_DATA, 0) : NULL;
 	if (!r->page)
 		return false;
 	if (unlikely(r->page != foretold))

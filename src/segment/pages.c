@@ -99,6 +99,36 @@ void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigne
 	return NULL;
 }
 
+/* ---- what a full segment keeps back ---------------------------------------------------------- */
+
+#define KEPT_SHARE 64
+#define KEPT_MOST 256u
+
+/* Estimates, all of them; pages in other threads' stocks are not ours to count. */
+static uint64_t pages_left(struct slot *self)
+{
+	struct seg_local *sl = slot_local(self);
+
+	return sl->pages - load_relaxed(&sl->alloc->committed) + load_relaxed(&sl->alloc->free_pages) +
+	       load_relaxed(&self->page_count);
+}
+
+static uint64_t pages_kept(const struct seg_local *sl)
+{
+	return min_of(sl->pages / KEPT_SHARE, (uint64_t)KEPT_MOST);
+}
+
+bool page_room(struct slot *self, unsigned order, enum page_use use)
+{
+	uint64_t kept = pages_kept(slot_local(self));
+	uint64_t need = (use == PAGE_FOR_DATA ? kept : kept / 2) + (1u << order);
+
+	if (likely(pages_left(self) >= need))
+		return true;
+	pages_scarce(self, order);
+	return pages_left(self) >= need;
+}
+
 /* ---- freeing ------------------------------------------------------------------------------ */
 
 static bool page_in_use(struct seg_local *sl, const void *page, unsigned order)
@@ -213,4 +243,5 @@ void segment_space(struct segment *seg, struct segment_space *out)
 	out->total_pages = sl->pages;
 	out->committed_pages = committed;
 	out->free_pages = sl->pages - committed + min_of(spare, committed);
+	out->kept_pages = min_of(pages_kept(sl), out->free_pages);
 }

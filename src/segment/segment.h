@@ -54,7 +54,7 @@ void segment_poison(struct segment *seg, const char *reason);
 bool segment_poisoned(const struct segment *seg);
 
 struct segment_space {
-	uint64_t total_pages, free_pages, committed_pages; /* free = not used, committed or not */
+	uint64_t total_pages, free_pages, committed_pages, kept_pages; /* free = not used, committed or not; kept: of these not for data */
 };
 void segment_space(struct segment *seg, struct segment_space *out);
 
@@ -104,6 +104,13 @@ void page_free(struct slot *self, void *page, unsigned order);
  */
 #define PAGE_RESERVE_MAX 48u
 int page_reserve(struct slot *self, unsigned n);
+/*
+ * May contents (data pages) or names (new inodes) have 2^order more pages?  A full segment keeps back 1/64 of its
+ * pages, 256 at most: the last of them are for what others need to go on - open files, tables, tasks - and
+ * half of them for names, so that a full shelf refuses its writer and nobody else.
+ */
+enum page_use { PAGE_FOR_DATA, PAGE_FOR_NAMES };
+bool page_room(struct slot *self, unsigned order, enum page_use use);
 bool page_is_inside(const struct segment *seg, const void *p);
 /* Give cached and long-free memory back to the system (MADV_REMOVE); pages returned. */
 uint64_t pages_trim(struct slot *self);

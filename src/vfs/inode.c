@@ -85,7 +85,7 @@ static void inode_clear_part(struct inode *inode)
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid)
 {
 	struct slot *self = w->self;
-	struct inode *inode = cache_alloc(self, CACHE_256);
+	struct inode *inode = page_room(self, 0, PAGE_FOR_NAMES) ? cache_alloc(self, CACHE_256) : NULL;
 	bool is_dir = S_ISDIR(mode);
 
 	if (!inode)

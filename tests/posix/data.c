@@ -322,6 +322,38 @@ static void a_full_shelf_refuses_and_loses_nothing(void **state)
 	px_drop(px);
 }
 
+/* Data to the last page, then names: what others need to go on is kept back. */
+static void a_full_shelf_refuses_its_writer_and_nobody_else(void **state)
+{
+	enum { FILES = 200 };
+	struct px *px = px_make(16u << 20);
+	int fds[FILES], fd, big, made = 0;
+	struct shelf_task *other;
+	char name[40];
+
+	(void)state;
+	px_write_file(px->t, "kept", "written before");
+	big = shelf_open(px->t, "big", O_CREAT | O_RDWR, 0600);
+	fill_up(px, big);
+	do {
+		snprintf(name, sizeof(name), "n%d", made++);
+		fd = shelf_open(px->t, name, O_CREAT | O_EXCL | O_RDWR, 0600);
+		if (fd >= 0)
+			shelf_close(px->t, fd);
+	} while (fd >= 0);
+	assert_int_equal(fd, -ENOSPC);
+	assert_int_equal(shelf_task_create(px->shelf, NULL, &other), 0);
+	for (int i = 0; i < FILES; i++) {
+		fds[i] = i & 1 ? shelf_dup(other, fds[i - 1]) : shelf_open(other, "kept", O_CREAT | O_RDWR, 0600);
+		assert_in_range(fds[i], 0, FILES - 1);
+	}
+	assert_int_equal(shelf_pwrite(other, fds[1], "W", 1, 0), 1);
+	assert_true(px_file_is(px->t, "kept", "Written before"));
+	shelf_task_exit(other);
+	shelf_close(px->t, big);
+	px_drop(px);
+}
+
 static void a_write_takes_file_capabilities_away(void **state)
 {
 	struct px *px = *state;
@@ -352,6 +384,7 @@ int main(void)
 		PX_TEST(a_cycle_of_waiters_is_refused),
 		PX_TEST(flock_and_ofd_locks_go_with_the_description),
 		cmocka_unit_test(a_full_shelf_refuses_and_loses_nothing),
+		cmocka_unit_test(a_full_shelf_refuses_its_writer_and_nobody_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
