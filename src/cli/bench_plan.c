@@ -18,8 +18,9 @@ struct plan_case {
 };
 
 static const struct plan_case plan_cases[] = {
-	{"fdget", "shared", "op/s", SCHEMES ",urcu,ck", "1,2", false},
-	{"fdget", "unshared", "op/s", SCHEMES ",urcu,ck", "1,2", false},
+	{"fdget", "shared", "op/s", SCHEMES ",urcu,ck,tmpfs", "1,2", false},
+	{"fdget", "shared_hot", "op/s", SCHEMES ",urcu,ck,tmpfs", "2", false},
+	{"fdget", "unshared", "op/s", SCHEMES ",urcu,ck,tmpfs", "1,2", false},
 	{"fdget", "pread1_shared", "op/s", SCHEMES ",tmpfs", "1,2", false},
 	{"fdget", "pread1_unshared", "op/s", SCHEMES ",tmpfs", "1,2", false},
 	{"fdget", "pread4k_shared", "op/s", SCHEMES ",tmpfs,memcpy", "1,2", false},
