@@ -354,6 +354,38 @@ static void a_full_shelf_refuses_its_writer_and_nobody_else(void **state)
 	px_drop(px);
 }
 
+static uint64_t used_pages(struct px *px)
+{
+	struct shelf_counters c;
+
+	assert_int_equal(shelf_counters(px->shelf, &c), 0);
+	return c.used_pages;
+}
+
+/* Names, inodes, the directory's hash and index, everything: by the pages that are gone. */
+static void an_empty_file_costs_512_bytes_and_a_byte_one_page_more(void **state)
+{
+	enum { FILES = 20000, PAGE = 4096 };
+	struct px *px = *state;
+	uint64_t before = used_pages(px), empty, filled;
+	char name[40];
+
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file%d", i);
+		px_write_file(px->t, name, "");
+	}
+	empty = used_pages(px);
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file%d", i);
+		px_write_file(px->t, name, "x");
+	}
+	filled = used_pages(px);
+	print_message("an empty file: %llu bytes; a byte: %llu more\n", (unsigned long long)((empty - before) * PAGE / FILES),
+		      (unsigned long long)((filled - empty) * PAGE / FILES));
+	assert_true((empty - before) * PAGE <= FILES * 512ull);
+	assert_true(filled - empty <= FILES + FILES / 100); /* stocks of pages on the way */
+}
+
 static void a_write_takes_file_capabilities_away(void **state)
 {
 	struct px *px = *state;
@@ -375,6 +407,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PX_TEST(a_write_takes_file_capabilities_away),
+		PX_TEST(an_empty_file_costs_512_bytes_and_a_byte_one_page_more),
 		PX_TEST(appended_lines_of_four_processes_stay_whole),
 		PX_TEST(an_append_lands_at_the_end_as_it_is),
 		PX_TEST(a_descriptor_keeps_the_rights_it_was_opened_with),
