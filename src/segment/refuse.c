@@ -2,6 +2,7 @@
 /* refuse.c - the sentence that says why not: file, reason, what to do. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "segment/segment_priv.h"
@@ -18,6 +19,18 @@ int refuse(char *why, int err, const char *fmt, ...)
 	return -err;
 }
 
+/* A process finds the file again by this path after it has changed its directory. */
+static int refuse_dir(const char *dir, char *why)
+{
+	if (!dir || !*dir)
+		return 0;
+	if (*dir != '/')
+		return refuse(why, EINVAL, "SHELF_SHM_DIR is '%.100s'; set it to an absolute path, or unset it", dir);
+	if (strlen(dir) >= SEG_DIR_MAX)
+		return refuse(why, ENAMETOOLONG, "SHELF_SHM_DIR has %zu bytes; use at most %u", strlen(dir), SEG_DIR_MAX - 1);
+	return 0;
+}
+
 int refuse_name(const char *name, char *why)
 {
 	size_t n = name ? strlen(name) : 0;
@@ -30,5 +43,5 @@ int refuse_name(const char *name, char *why)
 		return refuse(why, ENAMETOOLONG, "the shelf's name has %zu bytes; use at most %u", n, SEG_NAME_MAX);
 	if (memchr(name, '/', n))
 		return refuse(why, EINVAL, "the shelf's name '%.60s' contains '/'; use a plain name", name);
-	return 0;
+	return refuse_dir(secure_getenv("SHELF_SHM_DIR"), why);
 }

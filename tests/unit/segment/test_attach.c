@@ -164,6 +164,25 @@ static void names_with_slash_empty_or_too_long_are_refused(void **state)
 	assert_int_equal(segment_remove("a/b", why), -EINVAL);
 }
 
+static void a_directory_that_is_relative_or_too_long_is_refused(void **state)
+{
+	char dir[4096] = "/", *before = getenv("SHELF_SHM_DIR") ? strdup(getenv("SHELF_SHM_DIR")) : NULL;
+	struct segment *seg;
+
+	(void)state;
+	setenv("SHELF_SHM_DIR", "tmp", 1);
+	assert_int_equal(segment_create("relative", NULL, &seg, why), -EINVAL);
+	assert_non_null(strstr(why, "absolute"));
+	memset(dir + 1, 'd', sizeof(dir) - 2);
+	setenv("SHELF_SHM_DIR", dir, 1);
+	assert_int_equal(segment_attach("long", false, &seg, why), -ENAMETOOLONG);
+	assert_int_equal(segment_remove("long", why), -ENAMETOOLONG);
+	unsetenv("SHELF_SHM_DIR");
+	if (before)
+		setenv("SHELF_SHM_DIR", before, 1);
+	free(before);
+}
+
 static void create_over_an_existing_name_is_refused(void **state)
 {
 	struct segment *seg;
@@ -428,6 +447,7 @@ int main(void)
 		WITH_NAME(segments_of_one_process_do_not_disturb_one_another),
 		WITH_NAME(bases_of_segments_differ),
 		WITH_NAME(names_with_slash_empty_or_too_long_are_refused),
+		WITH_NAME(a_directory_that_is_relative_or_too_long_is_refused),
 		WITH_SEGMENT(create_over_an_existing_name_is_refused),
 		WITH_NAME(missing_segment_is_refused),
 		WITH_SEGMENT(foreign_owner_is_refused),
