@@ -62,7 +62,13 @@ struct use {
 	bool pos_locked;
 };
 
-/* With `raw`, O_PATH descriptors too. */
+/* With `raw`, O_PATH descriptors too.  A number of the kernel's is none of ours. */
+static inline bool use_takes(uint32_t type, bool raw)
+{
+	return type == FD_TYPE_PATH ? raw : type != FD_TYPE_HOST;
+}
+
+
 static inline int use_begin(struct use *u, struct shelf_task *t, int fd, bool raw)
 {
 	struct fd_file *head;
@@ -76,7 +82,7 @@ static inline int use_begin(struct use *u, struct shelf_task *t, int fd, bool ra
 		goto out;
 	u->f = file_of(head);
 	u->pinned = u->pos_locked = false;
-	if (likely(raw || head->type != FD_TYPE_PATH))
+	if (likely(head->type < FD_TYPE_PATH || use_takes(head->type, raw)))
 		return 0;
 	err = -EBADF;
 	fd_return(u->w.self, u->w.files, head);

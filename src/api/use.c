@@ -31,7 +31,7 @@ int use_begin_pinned(struct use *u, struct shelf_task *t, int fd, bool raw)
 	u->f = file_of(head);
 	u->pinned = true;
 	u->pos_locked = false;
-	if (raw || head->type != FD_TYPE_PATH)
+	if (use_takes(head->type, raw))
 		return 0;
 	fd_put(u->w.self, head);
 	return -EBADF;

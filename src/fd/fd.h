@@ -77,6 +77,14 @@ int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t li
 /* *replaced (NULL if none) is handed to the caller.  EBADF, EBUSY (newfd reserved). */
 int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit,
 	    unsigned bits, struct fd_file **replaced);
+/*
+ * A number that the kernel's own table has (shelf run): marked, so that it is not free; no lookup but a bare borrow
+ * sees the mark.  As fd_dup2; an equal mark stays.
+ */
+int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **replaced);
+/* A snapshot.  None: free, or being taken. */
+enum fd_number { FD_NUMBER_NONE, FD_NUMBER_HOST, FD_NUMBER_OURS };
+enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd);
 int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out); /* close */
 #define FD_RANGE_CLOEXEC 1u
 int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last,

@@ -36,6 +36,8 @@ int fd_layer_init(struct segment *seg)
 		return -ENOSPC;
 	store_relaxed(&root->limit, max_of(seg->size / FD_LIMIT_BYTES,
 					   (uint64_t)FD_LIMIT_MIN)); /* published next */
+	root->host.type = FD_TYPE_HOST;
+	ref_init(&root->host.count, REF_SATURATED + (REF_DEAD - REF_SATURATED) / 2); /* published next */
 	segment_set_root(seg, SEG_ROOT_FD, root);
 	return fd_layer_attach(seg);
 }

@@ -16,6 +16,7 @@
 struct fd_root { /* SEG_ROOT_FD; one page */
 	_Alignas(CACHE_LINE) atomic_u64 limit;
 	atomic_u64 anchor[FD_ANCHORS];
+	struct fd_file host; /* what all numbers of the kernel's hold; its count is saturated */
 	_Alignas(CACHE_LINE) struct fd_spin big;
 };
 _Static_assert(sizeof(struct fd_root) <= PAGE_BYTES, "the root is one page");
@@ -23,6 +24,12 @@ _Static_assert(sizeof(struct fd_root) <= PAGE_BYTES, "the root is one page");
 static inline struct fd_root *fd_root_of(struct slot *self)
 {
 	return self->seg->hdr->root[SEG_ROOT_FD];
+}
+
+/* The one file that marks all of the kernel's numbers. */
+static inline struct fd_file *fd_host_file(struct slot *self)
+{
+	return &fd_root_of(self)->host;
 }
 
 #endif

@@ -241,6 +241,31 @@ int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint6
 	return err;
 }
 
+int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **replaced)
+{
+	int err;
+
+	*replaced = NULL;
+	if (fd < 0 || (unsigned)fd >= FD_NUMBER_MAX)
+		return -EBADF;
+	fd_table_lock(self, tab);
+	if (fd_word_file(fd_word_load(tab, fd)) == fd_host_file(self))
+		err = fd;
+	else
+		err = dup2_locked(self, tab, fd_host_file(self), fd, 0, replaced);
+	fd_table_unlock(self, tab);
+	return err;
+}
+
+enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd)
+{
+	uint64_t word = fd_word_load(tab, fd);
+
+	if (!fd_word_is_open(word))
+		return FD_NUMBER_NONE;
+	return fd_word_file(word) == fd_host_file(self) ? FD_NUMBER_HOST : FD_NUMBER_OURS;
+}
+
 /* ---- close -------------------------------------------------------------------------------------- */
 
 int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)

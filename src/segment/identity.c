@@ -99,6 +99,14 @@ uint64_t slot_start_time(void)
 	return start;
 }
 
+uint64_t slot_start_time_of(uint32_t pid)
+{
+	uint64_t start;
+	char state;
+
+	return identity_stat(pid, 0, &state, &start) || !start ? 1 : start;
+}
+
 /* One system call.  A start time of 0 marks a slot of our own image before exec. */
 bool slot_number_in_use(uint32_t pid, uint32_t tid, uint64_t start_time)
 {

@@ -82,6 +82,7 @@ uint32_t slot_limit(const struct segment *seg);
 void slot_after_fork(void);
 /* Identity of the calling process as slots record it. */
 uint64_t slot_start_time(void);
+uint64_t slot_start_time_of(uint32_t pid); /* of another process; 1: cannot tell */
 
 /* ---- pages --------------------------------------------------------------------------- */
 

@@ -125,6 +125,15 @@ void task_drop_file(struct slot *self, void *ctx, int fd, struct fd_file *file);
 /* Take the descriptor table for this task alone (close_range's UNSHARE, exec, unshare). */
 int task_unshare_files(struct slot *self, struct shelf_task *t);
 
+/* host.c: numbers that the kernel's own table has (shelf run), and a child that runs in its parent's memory. */
+int task_mark_host(struct shelf_task *t, int fd); /* what stood there is closed */
+void task_unmark_host(struct shelf_task *t, int fd); /* if it is marked */
+enum fd_number task_number_kind(struct shelf_task *t, int fd);
+/* The lowest number from `fd` on that is not free, -1: none. */
+int task_next_number(struct shelf_task *t, int fd);
+/* As shelf_task_adopt(), for process `pid`, which may use the calling thread's slot. */
+int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time);
+
 /* In a section: the task after `t` (NULL: the first). */
 struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t);
 /* Close what tasks of dead processes had; how many there were. */

@@ -283,6 +283,24 @@ struct walk {
  */
 int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
 
+/*
+ * Where the tree is not all there is (shelf run): a thread that set its walk_border gets WALK_LEFT from a walk that leaves
+ * the tree, by ".." above the root or by an absolute symbolic link, with the path that is still to be walked outside
+ * in `left`.  An absolute link that begins with `prefix` stays inside.  NULL: the tree's root is the root.
+ */
+#define WALK_LEFT (-4100)
+struct walk_border {
+	const char *prefix; /* canonical: no "//", no slash at its end */
+	size_t prefix_len;
+	const char *origin; /* which path it was that left */
+	char left[PATH_LIMIT];
+};
+extern __thread struct walk_border *walk_border __attribute__((tls_model("initial-exec")));
+/* Behind the prefix, or NULL: the path does not begin with it. */
+const char *walk_border_inside(const char *path);
+/* WALK_LEFT, or -ENAMETOOLONG.  `first` NULL: what is above the root. */
+int walk_border_leave(const char *first, const char *rest, const char *const *behind, unsigned depth, bool directory);
+
 /* What a last component of more than NAME_LIMIT gets, which WALK_PARENT lets through: -ENAMETOOLONG or -ENOENT. */
 int walk_name_too_long(struct inode *dir);
 

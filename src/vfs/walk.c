@@ -68,10 +68,26 @@ static bool is_below_epoch(struct inode *dir, struct inode *top)
 	return true;
 }
 
-static int step_up(struct walker *k)
+/* Out of the shelf, with `rest` still to go. */
+static int leave(struct walker *k, const char *first, const char *rest)
+{
+	if (k->flags & (WALK_BENEATH | WALK_NO_XDEV))
+		return -EXDEV;
+	walk_border->origin = k->path;
+	return walk_border_leave(first, rest, k->rest, k->depth, k->flags & WALK_DIRECTORY);
+}
+
+static int step_up_at_root(struct walker *k, const char *rest)
+{
+	if (k->flags & WALK_BENEATH)
+		return -EXDEV;
+	return walk_border && !(k->flags & WALK_IN_ROOT) ? leave(k, NULL, rest) : 0;
+}
+
+static int step_up(struct walker *k, const char *rest)
 {
 	if (k->dir == k->root)
-		return k->flags & WALK_BENEATH ? -EXDEV : 0;
+		return step_up_at_root(k, rest);
 	k->dir = load_acquire(&k->dir->dir.parent); /* pairs with rename's store */
 	if ((k->flags & (WALK_BENEATH | WALK_IN_ROOT)) && !is_below_epoch(k->dir, k->root))
 		return -EAGAIN;
@@ -93,6 +109,11 @@ static int step_link(struct walker *k, struct inode *link, const char *rest)
 		return 0;
 	if (k->flags & WALK_BENEATH)
 		return -EXDEV;
+	if (unlikely(walk_border != NULL) && !(k->flags & WALK_IN_ROOT)) {
+		k->at = walk_border_inside(link->target);
+		if (!k->at)
+			return leave(k, link->target, "");
+	}
 	k->dir = k->root;
 	return 0;
 }
@@ -135,14 +156,14 @@ static int end_at_root(struct walker *k, struct walk *out)
 }
 
 /* "." or "..", last or not; the caller has looked at permissions. */
-static int step_dots(struct walker *k, enum last_kind kind)
+static int step_dots(struct walker *k, enum last_kind kind, const char *rest)
 {
-	return kind == LAST_DOTDOT ? step_up(k) : 0;
+	return kind == LAST_DOTDOT ? step_up(k, rest) : 0;
 }
 
 static int end_at_dots(struct walker *k, struct walk *out)
 {
-	int err = step_dots(k, out->last_kind);
+	int err = step_dots(k, out->last_kind, "");
 
 	out->inode = k->dir;
 	return err;
@@ -260,7 +281,7 @@ static int walk_run(struct walker *k, struct walk *out)
 				return walk_name_too_long(dir);
 			k->at = end;
 			if (unlikely(component_kind(at, c.len) != LAST_NAME)) {
-				err = step_dots(k, component_kind(at, c.len));
+				err = step_dots(k, component_kind(at, c.len), end);
 				if (err)
 					return err;
 				break;

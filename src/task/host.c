@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host.c - what the runtime behind `shelf run` needs to know of a task beside the public calls.
+ *
+ * Numbers of the kernel's own descriptors are marked in the task's table, so that the lowest free number is
+ * free in both.  Marks are copied by fork, and taken away before exec: the new image learns them again.
+ */
+#include "task/task_priv.h"
+
+int task_mark_host(struct shelf_task *t, int fd)
+{
+	struct fd_file *replaced;
+	struct who w;
+	int err = who_init(&w, t);
+
+	if (err)
+		return err;
+	err = fd_mark_host(w.self, w.files, fd, &replaced);
+	if (replaced)
+		task_drop_file(w.self, &w, fd, replaced);
+	return err;
+}
+
+void task_unmark_host(struct shelf_task *t, int fd)
+{
+	struct fd_file *head;
+	struct who w;
+
+	if (who_init(&w, t) || fd_number_kind(w.self, w.files, fd) != FD_NUMBER_HOST)
+		return;
+	if (!fd_remove(w.self, w.files, fd, &head))
+		task_drop_file(w.self, &w, fd, head);
+}
+
+enum fd_number task_number_kind(struct shelf_task *t, int fd)
+{
+	struct who w;
+
+	return who_init(&w, t) ? FD_NUMBER_NONE : fd_number_kind(w.self, w.files, fd);
+}
+
+int task_next_number(struct shelf_task *t, int fd)
+{
+	struct who w;
+
+	return who_init(&w, t) ? -1 : fd_next_open(w.self, w.files, fd);
+}
+
+int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time)
+{
+	/* As task_adopt_by and shelf_task_adopt. */
+	(void)xchg_acq_rel(&t->owner, task_owner_word(pid, start_time));
+	kill_point();
+	return load_acquire(&t->releaser) ? -ESRCH : 0; /* pairs with the CAS in task_claim */
+}
