@@ -38,6 +38,19 @@ static inline struct file *file_of(struct fd_file *head)
 	return container_of(head, struct file, head);
 }
 
+/* Nobody else can have this file: one thread, one table, one slot. */
+static inline bool file_is_alone(struct slot *self, struct fd_table *files, const struct file *f)
+{
+	return fd_table_is_sole(self, files) && ref_read(&f->head.count) == 1;
+}
+
+/* It was read: relatime. */
+static inline void file_touch(struct slot *self, struct file *f)
+{
+	if (!(load_relaxed(&f->flags) & O_NOATIME)) /* relaxed: a flag */
+		attr_touch_atime(self, f->inode);
+}
+
 static inline bool buffer_ok(const void *buf, size_t n)
 {
 	uintptr_t end;
@@ -76,8 +89,8 @@ static inline int use_begin(struct use *u, struct shelf_task *t, int fd, bool ra
 
 	if (unlikely(err))
 		return err;
-	epoch_enter(u->w.self); /* the loan may come without, and what the file names needs one */
-	err = fd_borrow(u->w.self, u->w.files, fd, &head);
+	epoch_enter_root(u->w.self, t->hdr->epoch); /* what the file names needs one, too */
+	err = fd_borrow_epoch(u->w.self, u->w.files, fd, &head);
 	if (unlikely(err))
 		goto out;
 	u->f = file_of(head);
@@ -85,7 +98,7 @@ static inline int use_begin(struct use *u, struct shelf_task *t, int fd, bool ra
 	if (likely(head->type < FD_TYPE_PATH || use_takes(head->type, raw)))
 		return 0;
 	err = -EBADF;
-	fd_return(u->w.self, u->w.files, head);
+	fd_return_epoch(u->w.self, u->w.files, head);
 out:
 	epoch_exit(u->w.self);
 	return err;
@@ -97,7 +110,7 @@ static inline void use_end(struct use *u)
 		fd_put(u->w.self, &u->f->head);
 		return;
 	}
-	fd_return(u->w.self, u->w.files, &u->f->head);
+	fd_return_epoch(u->w.self, u->w.files, &u->f->head);
 	epoch_exit(u->w.self);
 }
 
@@ -109,10 +122,9 @@ int use_begin_pinned(struct use *u, struct shelf_task *t, int fd, bool raw);
 int use_begin_change(struct use *u, struct shelf_task *t, int fd, bool raw);
 int use_pos_lock_slow(struct use *u);
 
-/* Nobody else can have this file: one thread, one table, one slot. */
 static inline bool use_alone(const struct use *u)
 {
-	return fd_table_is_sole(u->w.self, u->w.files) && ref_read(&u->f->head.count) == 1;
+	return file_is_alone(u->w.self, u->w.files, u->f);
 }
 
 /* The file's offset is ours until use_pos_unlock().  May pin.  0 or USE_AGAIN. */
@@ -131,11 +143,9 @@ static inline void use_pos_unlock(struct use *u) LOCK_NO_ANALYSIS
 	u->pos_locked = false;
 }
 
-/* It was read: relatime. */
 static inline void use_touch(struct use *u)
 {
-	if (!(load_relaxed(&u->f->flags) & O_NOATIME)) /* relaxed: a flag */
-		attr_touch_atime(u->w.self, u->f->inode);
+	file_touch(u->w.self, u->f);
 }
 
 /* Does the path start at the descriptor?  Below WALK_IN_ROOT an absolute one does too. */
@@ -224,9 +234,6 @@ struct io {
 
 void io_one(struct io *io, struct iovec *one, const void *buf, size_t count);
 void io_many(struct io *io, const struct iovec *iov, int iovcnt);
-/* The common positional read, or IO_SLOW: io_read() is to decide. */
-#define IO_SLOW (-4098)
-ssize_t io_pread_fast(struct shelf_task *t, int fd, void *buf, size_t count, uint64_t pos);
 ssize_t io_read(struct shelf_task *t, int fd, struct io *io);
 ssize_t io_write(struct shelf_task *t, int fd, struct io *io);
 

@@ -14,7 +14,6 @@
 #define RWF_NOAPPEND_ 0x20u
 #define RWF_NOSIGNAL_ 0x100u
 #define RWF_KNOWN (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND | RWF_NOAPPEND_ | RWF_NOSIGNAL_)
-#define READ_FAST 65536u
 #define WRITE_IN_SECTION 16384u /* larger ones would hold the epoch back */
 
 static bool seekable(const struct file *f)
@@ -146,30 +145,6 @@ ssize_t io_read(struct shelf_task *t, int fd, struct io *io)
 			n = read_once(&u, io);
 		use_end(&u);
 	} while (unlikely(n <= DATA_AGAIN));
-	return n;
-}
-
-/*
- * A positional read of a regular file that needs nothing but its bytes.  Whatever else there is to it - an error, the end
- * of the file, a writer at work - is found and told by io_read(), from the start.
- */
-__attribute__((flatten)) ssize_t io_pread_fast(struct shelf_task *t, int fd, void *buf, size_t count, uint64_t pos)
-{
-	ssize_t n = IO_SLOW;
-	struct use u;
-
-	if (unlikely(count - 1 >= READ_FAST || (int64_t)(pos + count) < 0 || !buf || !buffer_ok(buf, count)))
-		return IO_SLOW;
-	if (unlikely(use_begin(&u, t, fd, false)))
-		return IO_SLOW;
-	if (likely(u.f->head.type == FD_TYPE_REG && file_readable(u.f))) {
-		n = ramfs_pread_epoch(u.w.self, u.f->inode, buf, count, pos);
-		if (likely(n > 0))
-			use_touch(&u);
-		else
-			n = IO_SLOW;
-	}
-	use_end(&u);
 	return n;
 }
 

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rw.c - read, write and their kin. */
+/* rw.c - write, and the vector forms of read and write. */
 #include "api/api.h"
-
-ssize_t shelf_read(struct shelf_task *t, int fd, void *buf, size_t count)
-{
-	struct iovec one;
-	struct io io = { .moves = true };
-
-	io_one(&io, &one, buf, count);
-	return io_read(t, fd, &io);
-}
 
 ssize_t shelf_write(struct shelf_task *t, int fd, const void *buf, size_t count)
 {
@@ -18,21 +9,6 @@ ssize_t shelf_write(struct shelf_task *t, int fd, const void *buf, size_t count)
 
 	io_one(&io, &one, buf, count);
 	return io_write(t, fd, &io);
-}
-
-ssize_t shelf_pread(struct shelf_task *t, int fd, void *buf, size_t count, off_t offset)
-{
-	struct iovec one;
-	struct io io = { .pos = (uint64_t)offset };
-	ssize_t n;
-
-	if (offset < 0)
-		return -EINVAL;
-	n = io_pread_fast(t, fd, buf, count, (uint64_t)offset);
-	if (likely(n != IO_SLOW))
-		return n;
-	io_one(&io, &one, buf, count);
-	return io_read(t, fd, &io);
 }
 
 ssize_t shelf_pwrite(struct shelf_task *t, int fd, const void *buf, size_t count, off_t offset)

@@ -12,7 +12,7 @@ int use_pin(struct use *u)
 	if (!ref_get(&head->count)) /* closed for good since we borrowed it */
 		return USE_AGAIN;
 	fd_note(self, head);
-	fd_return(self, u->w.files, head);
+	fd_return_epoch(self, u->w.files, head);
 	epoch_exit(self);
 	u->pinned = true;
 	return 0;

@@ -4,8 +4,8 @@
  *
  * A kernel answers EFAULT.  So does shelf where somebody handles SIGSEGV and SIGBUS
  * for it: the handler calls fault_fixup() with the interrupted instruction pointer, and when the
- * fault was inside one of these copies the pointer is moved to the copy's end, which
- * returns the number of bytes not copied - the kernel's exception table
+ * fault was inside one of these copies the pointer is moved to where it goes on byte by byte, or to the
+ * copy's end, which returns the number of bytes not copied - the kernel's exception table
  * in small.  It costs nothing while nothing faults.  `shelf run` installs such a
  * handler.  In a program that uses the library without one a bad buffer is
  * the caller's fault and SIGSEGV the answer, as with libc's memcpy.
@@ -18,7 +18,7 @@
 /* Bytes not copied (0: all).  fault.c has it in assembly. */
 size_t fault_copy(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
 
-/* True: the fault was in fault_copy and *ip now points at its end.  Async-signal-safe. */
+/* True: the fault was in fault_copy and *ip now points at the way out.  Async-signal-safe. */
 bool fault_fixup(uintptr_t *ip);
 
 static inline int copy_to_user(void *user, const void *src, size_t n)

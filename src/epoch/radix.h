@@ -68,13 +68,18 @@ static inline void radix_init(struct radix *r)
 static inline uint64_t radix_lookup_epoch(struct radix *r, uint64_t index)
 {
 	uint64_t word = load_acquire(&r->root); /* pairs with radix_publish: the node's contents */
-	unsigned h = radix_height(word);
+	unsigned h = radix_height(word), shift;
 
-	if (!radix_fits(index, h))
+	if (unlikely(!h))
+		return index ? 0 : word;
+	shift = RADIX_BITS * (h - 1);
+	if (unlikely(index >> shift > RADIX_LOW)) /* never at the greatest height */
 		return 0;
-	for (; h && word; h--)
-		word = load_acquire(&radix_node_of(word)->slot[radix_place(index, h)]); /* the same */
-	return word;
+	for (;; shift -= RADIX_BITS) {
+		word = load_acquire(&radix_node_of(word)->slot[index >> shift & RADIX_LOW]); /* the same */
+		if (!shift || unlikely(!word))
+			return word;
+	}
 }
 
 /* The first entry at or after *index and before `end`; *index becomes its place.  0: none. */

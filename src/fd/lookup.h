@@ -33,6 +33,22 @@
 #include "fd/scheme_borrow.h"
 #endif
 
+/*
+ * A loan inside a section that the caller entered before and leaves after the return: where the section is all that a loan
+ * takes, nothing remains but the word's load, whoever else has the table.
+ */
+#ifndef FD_LOAN_IS_SECTION
+static inline int fd_borrow_epoch(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	return fd_borrow(self, tab, fd, out);
+}
+
+static inline void fd_return_epoch(struct slot *self, struct fd_table *tab, struct fd_file *file)
+{
+	fd_return(self, tab, file);
+}
+#endif
+
 /* -EBADF: no such number; -EINVAL: a file of another kind. */
 static inline int fd_get_typed(struct slot *self, struct fd_table *tab, int fd, uint32_t type,
 			       struct fd_file **out)

@@ -158,24 +158,10 @@ ssize_t ramfs_read_slow(struct slot *self, struct inode *inode, const struct iov
 	return total ? read_pieces(self, inode, iov, pos, total, read_piece_slow) : 0;
 }
 
-/* One try, all of it in one page. */
 ssize_t ramfs_pread_epoch(struct slot *self, struct inode *inode, void *buf, size_t n, uint64_t pos)
 {
 	struct iovec iov = {buf, n};
-	uint32_t begin = seq_read_begin(&inode->seq);
-	uint64_t size = seq_load(&inode->size);
-	size_t in_page = pos & PAGE_MASK;
+	size_t got = ramfs_read_try_epoch(inode, buf, n, pos);
 
-	if (likely(pos < size && !(begin & 1))) {
-		size_t want = min_of(n, size - pos);
-
-		if (likely(in_page + want <= PAGE_BYTES)) {
-			const char *page = data_page_epoch(inode, data_index(pos));
-			size_t left = fault_copy(buf, (page ? page : data_zeros) + in_page, want);
-
-			if (likely(seq_read_ok(&inode->seq, begin) && !left))
-				return (ssize_t)want;
-		}
-	}
-	return ramfs_read_epoch(self, inode, &iov, 1, pos, n);
+	return likely(got) ? (ssize_t)got : ramfs_read_epoch(self, inode, &iov, 1, pos, n);
 }

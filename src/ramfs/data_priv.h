@@ -14,36 +14,19 @@
 
 #include "base/bits.h"
 #include "base/copy.h"
-#include "base/fault.h"
-#include "ramfs/ramfs.h"
+#include "ramfs/data_inline.h"
 #include "segment/intent_ops.h"
 
 #define DATA_UNWRITTEN UINT64_C(1)
-#define DATA_ENTRY_BITS UINT64_C(63)
 #define DATA_ZERO_UNWRITTEN UINT64_C(1) /* in file.data_flags */
 
 /* Pages that a piece of DATA_ATOMIC bytes can touch. */
 #define DATA_PIECE_PAGES (DATA_ATOMIC / PAGE_BYTES + 1)
 
-static inline char *data_page(uint64_t entry)
-{
-	return (char *)(uintptr_t)(entry & ~DATA_ENTRY_BITS);
-}
-
-static inline uint64_t data_index(uint64_t pos)
-{
-	return pos >> PAGE_SHIFT;
-}
-
 /* One past the last page of `bytes` bytes. */
 static inline uint64_t data_pages_of(uint64_t bytes)
 {
 	return (bytes >> PAGE_SHIFT) + !!(bytes & PAGE_MASK);
-}
-
-static inline char *data_page_epoch(struct inode *inode, uint64_t index)
-{
-	return data_page(radix_lookup_epoch(&inode->file.pages, index));
 }
 
 /* With the unwritten bit of page 0 where the other pages have it. */

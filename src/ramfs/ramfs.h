@@ -59,7 +59,7 @@ int ramfs_data_attach(struct segment *seg); /* part of ramfs_attach */
 #define DATA_AGAIN (-4096)
 ssize_t ramfs_read_epoch(struct slot *self, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t pos,
 			 size_t total);
-/* One buffer: the hot path of pread. */
+/* One buffer.  data_inline.h has the common case of it. */
 ssize_t ramfs_pread_epoch(struct slot *self, struct inode *inode, void *buf, size_t n, uint64_t pos);
 ssize_t ramfs_read_slow(struct slot *self, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t pos,
 			size_t total); /* takes the lock; inode counted; not in a section */

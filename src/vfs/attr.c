@@ -15,7 +15,6 @@
 
 #define NS_PER_SEC 1000000000L
 #define ATTR_SEC_MAX (INT64_MAX / NS_PER_SEC)
-#define ATIME_DAY_NS (86400 * NS_PER_SEC)
 
 /* ---- permission pieces ----------------------------------------------------------- */
 
@@ -352,22 +351,9 @@ int attr_utimens(struct who *w, struct inode *inode, const struct timespec times
 	return err;
 }
 
-bool attr_atime_due(struct inode *inode)
+void attr_set_atime(struct slot *self, struct inode *inode, uint64_t old)
 {
-	/* Relaxed: single words; being one read early or late is what relatime is about. */
-	int64_t atime = (int64_t)load_relaxed(&inode->atime);
-
-	if (atime <= (int64_t)load_relaxed(&inode->mtime) || atime <= (int64_t)load_relaxed(&inode->ctime))
-		return true;
-	return (int64_t)vfs_now() - atime >= ATIME_DAY_NS;
-}
-
-void attr_touch_atime(struct slot *self, struct inode *inode)
-{
-	uint64_t old = load_relaxed(&inode->atime); /* the CAS decides */
-
-	if (self->seg->read_only || !attr_atime_due(inode))
-		return;
 	/* Fails when utimens or another reader was first: theirs is as good. */
-	cas_acq_rel(&inode->atime, &old, vfs_now());
+	if (!self->seg->read_only)
+		cas_acq_rel(&inode->atime, &old, vfs_now());
 }

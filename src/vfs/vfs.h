@@ -36,6 +36,7 @@
 
 #include <shelf/shelf.h>
 
+#include "base/clock.h"
 #include "base/refcount.h"
 #include "epoch/radix.h"
 #include "fd/fd.h"
@@ -391,8 +392,27 @@ int attr_chown(struct who *w, struct inode *inode, uint32_t uid, uint32_t gid);
 int attr_utimens(struct who *w, struct inode *inode, const struct timespec times[2], bool has_write_access);
 /* write and truncate take setuid and setgid bits away; inode locked, inside seq. */
 void attr_kill_suid_locked(struct who *w, struct inode *inode);
-bool attr_atime_due(struct inode *inode); /* relatime */
-void attr_touch_atime(struct slot *self, struct inode *inode);
+#define ATIME_DAY_NS (INT64_C(86400) * 1000000000)
+/* relatime.  The clock is asked only where atime is later than both others: nothing else knows whether a day has passed. */
+static inline bool attr_atime_is_due(struct inode *inode, int64_t atime)
+{
+	/* Relaxed: single words; being one read early or late is what relatime is about. */
+	if (unlikely(atime <= (int64_t)load_relaxed(&inode->mtime) || atime <= (int64_t)load_relaxed(&inode->ctime)))
+		return true;
+	return clock_now_coarse() - atime >= ATIME_DAY_NS;
+}
+static inline bool attr_atime_due(struct inode *inode)
+{
+	return attr_atime_is_due(inode, (int64_t)load_relaxed(&inode->atime)); /* the same */
+}
+void attr_set_atime(struct slot *self, struct inode *inode, uint64_t old) __attribute__((cold)); /* now, if it still is `old` */
+static inline void attr_touch_atime(struct slot *self, struct inode *inode)
+{
+	uint64_t old = load_relaxed(&inode->atime); /* the CAS decides */
+
+	if (unlikely(attr_atime_is_due(inode, (int64_t)old)))
+		attr_set_atime(self, inode, old);
+}
 
 ssize_t xattr_get(struct who *w, struct inode *inode, const char *name, void *value, size_t size);
 int xattr_set(struct who *w, struct inode *inode, const char *name, const void *value, size_t size, int flags);

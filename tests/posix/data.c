@@ -403,6 +403,41 @@ static void a_write_takes_file_capabilities_away(void **state)
 	shelf_close(px->t, fd);
 }
 
+/* ---- access times ---------------------------------------------------------------------------------------- */
+
+enum { HOUR = 3600 };
+
+/* Seconds by which one read moved the access time away from `atime`. */
+static long moved_by_a_read(struct px *px, int fd, time_t atime, time_t mtime, bool moves)
+{
+	struct timespec times[2] = { { .tv_sec = atime }, { .tv_sec = mtime } };
+	struct stat st;
+	char c;
+
+	assert_int_equal(shelf_utimensat(px->t, AT_FDCWD, "read", times, 0), 0);
+	assert_int_equal(moves ? shelf_read(px->t, fd, &c, 1) : shelf_pread(px->t, fd, &c, 1, 1), 1);
+	assert_int_equal(shelf_fstat(px->t, fd, &st), 0);
+	return st.st_atime - atime;
+}
+
+/* utimens sets the change time to now, so only an access time ahead of the clock is later than both others. */
+static void a_read_moves_the_access_time_as_relatime_says(void **state)
+{
+	struct px *px = *state;
+	time_t now = time(NULL);
+	int fd, quiet;
+
+	px_write_file(px->t, "read", "0123456789");
+	fd = shelf_open(px->t, "read", O_RDWR, 0);
+	quiet = shelf_open(px->t, "read", O_RDONLY | O_NOATIME, 0);
+	for (int moves = 0; moves < 2; moves++) {
+		assert_true(moved_by_a_read(px, fd, now - HOUR, now - 2 * HOUR, moves) >= HOUR - 1);
+		assert_int_equal(moved_by_a_read(px, fd, now + HOUR, now, moves), 0);
+		assert_in_range(moved_by_a_read(px, fd, now + HOUR, now + 2 * HOUR, moves) + HOUR + 1, 0, HOUR / 2);
+		assert_int_equal(moved_by_a_read(px, quiet, now - HOUR, now, moves), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +452,7 @@ int main(void)
 		PX_TEST(a_cycle_of_waiters_is_refused),
 		PX_TEST(flock_and_ofd_locks_go_with_the_description),
 		cmocka_unit_test(a_full_shelf_refuses_and_loses_nothing),
+		PX_TEST(a_read_moves_the_access_time_as_relatime_says),
 		cmocka_unit_test(a_full_shelf_refuses_its_writer_and_nobody_else),
 	};
 

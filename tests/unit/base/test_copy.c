@@ -108,10 +108,58 @@ static void bad_addresses_give_efault_under_a_handler(void **state)
 		assert_int_equal(copy_to_user(NULL, buf, n), -EFAULT);
 	}
 	assert_int_equal(copy_to_user(NULL, buf, 0), 0);
-	/* The long copy says how much is missing. */
-	assert_int_equal(fault_copy(buf, p + PAGE_BYTES - 100, 150), 50);
 	sigaction(SIGSEGV, &old, NULL);
 	munmap(p, 2 * PAGE_BYTES);
+}
+
+/* Lengths on both sides of every limit between the ways to copy. */
+static const size_t lengths[] = {1,   2,   3,   4,   7,   8,   9,    15,   16,   17,   31,   32,    33,    63,    64,    65,
+				 100, 511, 512, 513, 544, 545, 1000, 4095, 4096, 4097, 9999, 16383, 16384, 16385, 20000};
+enum { LONG_ROOM = 24576 };
+
+static void copies_of_all_lengths_and_alignments(void **state)
+{
+	static unsigned char src[LONG_ROOM], dst[LONG_ROOM], want[LONG_ROOM];
+	uint64_t seed = test_seed();
+	size_t i, from, to;
+
+	(void)state;
+	for (i = 0; i < LONG_ROOM; i++)
+		src[i] = (unsigned char)test_random(&seed);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++)
+		for (from = 0; from < 64; from += 7)
+			for (to = 0; to < 64; to += 5) {
+				memset(dst, 0xaa, LONG_ROOM);
+				memset(want, 0xaa, LONG_ROOM);
+				memcpy(want + to, src + from, lengths[i]);
+				assert_int_equal(fault_copy(dst + to, src + from, lengths[i]), 0);
+				assert_memory_equal(dst, want, LONG_ROOM);
+			}
+}
+
+/* As the kernel's: everything before the bad page is there, and the rest is counted. */
+static void a_fault_in_a_copy_is_told_to_the_byte(void **state)
+{
+	struct sigaction sa = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, old;
+	size_t room = 8 * PAGE_BYTES, i, good;
+	char *p = mmap(NULL, room + PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static char buf[LONG_ROOM];
+
+	(void)state;
+	assert_true(p != MAP_FAILED && !mprotect(p + room, PAGE_BYTES, PROT_NONE));
+	memset(buf, 'b', sizeof(buf));
+	sigaction(SIGSEGV, &sa, &old);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++)
+		for (good = 0; good < lengths[i]; good = good * 2 + 1) {
+			char *user = p + room - good;
+
+			memset(user, 'u', good);
+			assert_int_equal(fault_copy(user, buf, lengths[i]), lengths[i] - good);
+			assert_true(!good || (user[0] == 'b' && user[good - 1] == 'b'));
+			assert_int_equal(fault_copy(buf, user, lengths[i]), lengths[i] - good);
+		}
+	sigaction(SIGSEGV, &old, NULL);
+	munmap(p, room + PAGE_BYTES);
 }
 
 static void clocks_agree_with_the_system(void **state)
@@ -132,6 +180,8 @@ int main(void)
 		cmocka_unit_test(moves_may_overlap),
 		cmocka_unit_test(pages_are_copied_and_cleared_whole),
 		cmocka_unit_test(bad_addresses_give_efault_under_a_handler),
+		cmocka_unit_test(copies_of_all_lengths_and_alignments),
+		cmocka_unit_test(a_fault_in_a_copy_is_told_to_the_byte),
 		cmocka_unit_test(clocks_agree_with_the_system),
 	};
 
