@@ -65,6 +65,12 @@ static void *make(struct slot *self, unsigned k, size_t bytes)
 	return p;
 }
 
+/* Linked: of the next number's recovery (a copy has many) it is no business. */
+static void made(struct slot *self, unsigned k)
+{
+	fd_intent_note(self, FD_ARG_MADE + k, 0);
+}
+
 static struct fd_map *map_make(struct slot *self, atomic_ptr(struct fd_map) * at, bool low_taken)
 {
 	struct fd_map *map = load_relaxed(at); /* under the lock */
@@ -78,6 +84,7 @@ static struct fd_map *map_make(struct slot *self, atomic_ptr(struct fd_map) * at
 		store_relaxed(&map->used[0],
 			      ~UINT64_C(0)); /* 0..63 live in the head; published below */
 	tracked_store(at, map); /* release: zeroed contents, to fd_map_next_used */
+	made(self, 0);
 	return map;
 }
 
@@ -89,8 +96,10 @@ static struct fd_page *fd_page_ensure(struct slot *self, atomic_ptr(struct fd_pa
 	if (page || !map_make(self, map, low_taken))
 		return page;
 	page = make(self, 1, sizeof(*page));
-	if (page)
-		tracked_store(at, page); /* release: zeroed words; pairs with fd_word_of */
+	if (!page)
+		return NULL;
+	tracked_store(at, page); /* release: zeroed words; pairs with fd_word_of */
+	made(self, 1);
 	return page;
 }
 
@@ -101,8 +110,10 @@ static struct fd_far *fd_far_ensure(struct slot *self, struct fd_table *tab)
 	if (far)
 		return far;
 	far = make(self, 2, sizeof(*far));
-	if (far)
-		tracked_store(&tab->far, far); /* release; pairs with fd_page_far */
+	if (!far)
+		return NULL;
+	tracked_store(&tab->far, far); /* release; pairs with fd_page_far */
+	made(self, 2);
 	return far;
 }
 
@@ -119,6 +130,7 @@ static struct fd_node *fd_node_ensure(struct slot *self, struct fd_far *far, uns
 		store_relaxed(&node->full[0],
 			      (UINT64_C(1) << FD_DIR) - 1); /* those pages are the head's */
 	tracked_store(&far->node[k], node); /* release; pairs with fd_page_far */
+	made(self, 3);
 	return node;
 }
 

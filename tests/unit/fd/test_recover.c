@@ -131,6 +131,14 @@ static void do_copy(struct fixture *f)
 		fd_table_leave_at(f->self, home_of(f), drop_put, NULL);
 }
 
+/* Numbers in several pages: what was made for the first is not taken back with the last. */
+static void do_copy_far(struct fixture *f)
+{
+	fd_dup(f->self, f->tab, 0, 700, NO_LIMIT, 0);
+	fd_dup(f->self, f->tab, 0, FAR, NO_LIMIT, 0);
+	do_copy(f);
+}
+
 static void do_share(struct fixture *f)
 {
 	fd_table_share_to(f->self, f->tab, home_of(f));
@@ -246,6 +254,7 @@ static void death_in_copy_for_fork(void **state)
 {
 	(void)state;
 	die_everywhere(do_copy, 6);
+	die_everywhere(do_copy_far, 20);
 }
 
 static void death_in_sharing_and_leaving(void **state)

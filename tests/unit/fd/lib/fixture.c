@@ -44,6 +44,10 @@ int fixture_teardown(void **state)
 	left = fd_files_open(f->seg);
 	if (left)
 		fprintf(stderr, "%lld files left open\n", (long long)left);
+	if (epoch_barrier(f->self, 10000000000) || segment_poisoned(f->seg)) {
+		fprintf(stderr, "damaged: %s\n", f->seg->hdr->poison_reason);
+		left = -1;
+	}
 	shelf_fdspace_detach(f->space);
 	free(f);
 	return left ? -1 : 0;
