@@ -125,8 +125,11 @@ int flocks_change_locked(struct slot *self, struct flocks *fs, const struct lock
 	if (rq->type == F_UNLCK && !fs->plan.removed)
 		return 0;
 	need = fs->plan.count > fs->plan.removed ? fs->plan.count - fs->plan.removed : 0;
-	if (range_reserve_locked(self, fs, need))
-		return -ENOLCK;
+	if (unlikely(fs->free_count < need)) {
+		if (range_reserve_locked(self, fs, need))
+			return -ENOLCK;
+		plan_make_locked(fs, rq, &fs->plan); /* again: a death in between must not carry it out */
+	}
 	plan_run(fs);
 	if (rq->type == F_UNLCK)
 		range_trim_locked(self, fs);

@@ -124,7 +124,7 @@ struct range *range_conflict_locked(struct flocks *fs, const struct lock_request
 void range_insert_locked(struct flocks *fs, struct range *r);
 void range_remove_locked(struct flocks *fs, struct range *r); /* off the trees and free */
 struct range *range_take_free_locked(struct flocks *fs);
-int range_reserve_locked(struct slot *self, struct flocks *fs, uint32_t n); /* -ENOLCK */
+int range_reserve_locked(struct slot *self, struct flocks *fs, uint32_t n); /* -ENOLCK; empties the plan if it has to take some */
 void range_trim_locked(struct slot *self, struct flocks *fs);
 void range_drop_all(struct slot *self, struct flocks *fs); /* the inode is dying */
 

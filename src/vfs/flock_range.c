@@ -235,31 +235,44 @@ struct range *range_take_free_locked(struct flocks *fs)
 	return r;
 }
 
+/* An empty plan makes a death in the middle a plain rebuild. */
+static void plan_empty(struct flocks *fs)
+{
+	fs->plan.count = 0;
+	fs->plan.low = 1; /* covers nothing */
+	fs->plan.high = 0;
+	tracked_store(&fs->dirty, 1u);
+}
+
 int range_reserve_locked(struct slot *self, struct flocks *fs, uint32_t n)
 {
-	while (fs->free_count < n) {
+	int err = 0;
+
+	if (fs->free_count >= n)
+		return 0;
+	plan_empty(fs);
+	while (!err && fs->free_count < n) {
 		struct range *r = cache_alloc(self, CACHE_128);
 
-		if (!r)
-			return -ENOLCK;
+		err = r ? 0 : -ENOLCK;
+		if (err)
+			break;
 		store_relaxed(&r->type, F_UNLCK); /* published by the next stores, under the lock */
 		r->all = fs->all;
 		fence_compiler(); /* a death leaves it on the list or nowhere, never half */
 		fs->all = r;
 		range_set_free(fs, r);
 	}
-	return 0;
+	tracked_store(&fs->dirty, 0u);
+	return err;
 }
 
-/* Nothing is held: all but a few go back.  An empty plan makes a death in the middle a plain rebuild. */
+/* Nothing is held: all but a few go back. */
 void range_trim_locked(struct slot *self, struct flocks *fs)
 {
 	if (fs->free_count <= FREE_KEPT || fs->count[SPACE_POSIX] || fs->count[SPACE_BSD])
 		return;
-	fs->plan.count = 0;
-	fs->plan.low = 1; /* covers nothing */
-	fs->plan.high = 0;
-	tracked_store(&fs->dirty, 1u);
+	plan_empty(fs);
 	fs->free = NULL;
 	fs->free_count = 0;
 	while (fs->all) {
