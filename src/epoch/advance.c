@@ -110,7 +110,7 @@ static void epoch_blocked(struct slot *self, uint64_t e, uint32_t blocker)
 {
 	if (epoch_blocked_for(epoch_root_of(self), e) < EPOCH_STALL_NS)
 		return;
-	if (epoch_inside(self) || load_relaxed(&self->locker.n_held)) /* own fields */
+	if (epoch_inside(self) || load_relaxed(&self->locker.n_held) || load_relaxed(&self->intent.op)) /* own fields */
 		return;
 	if (!slot_alive(self->seg, blocker))
 		slot_takeover(self, blocker);

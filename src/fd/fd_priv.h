@@ -134,6 +134,9 @@ static inline bool fd_file_counted(struct slot *self)
 	return false;
 }
 
+/* tables.c: every file of it, one after another. */
+void fd_table_drop_all(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx);
+
 /* public.c: files of a library user can be freed in every process */
 void fd_users_attach(void);
 

@@ -7,8 +7,12 @@
  * published before they died.  Each function may be run again from its start:
  * it looks at the words, and the record is cleared after it.
  *
+ * It runs wherever a waiter finds the death, so perhaps under locks: nothing is dropped here.  A reference that only
+ * the record knew, and a copy that nobody will use, go into the dead thread's own ledger (ledger_inherit); whoever
+ * takes the slot over drops them, outside of locks.
+ *
  * A death between an atomic on a file's count and the store that records it
- * leaks one reference: the file then stays open until the segment goes.  The
+ * leaves one reference too many: shelf_repair() finds it.  The
  * other order would free a file that is still in use.
  * The schemes with spinning locks do not recover.
  */
@@ -179,17 +183,19 @@ static void recover_one(struct slot *self, struct intent *dead, settle_fn *settl
 	int fd = arg_number(dead);
 	struct fd_file *file = NULL;
 
+	if (step_of(dead) == FD_STEP_HANDED)
+		return; /* all was done, by the dead or by a recoverer that died since; the lock goes with the others */
 	adopt(self, dead, tab);
 	if (fd >= 0) {
 		free_unlinked(self, dead, tab);
 		file = settle(dead, tab, fd);
 		fix_bits(tab, fd);
 	}
-	store_release(&dead->step, FD_STEP_HANDED); /* once, should we die in the release */
+	if (file)
+		ledger_inherit(self, intent_slot(dead), file, LEDGER_FILE);
+	store_release(&dead->step, FD_STEP_HANDED); /* it is in the ledger, should we die as well */
 	store_release(&dead->arg[FD_ARG_FILE], 0);
 	fd_table_unlock(self, tab);
-	if (file)
-		drop_file(self, file);
 }
 
 static void recover_install(struct slot *self, struct intent *dead)
@@ -258,27 +264,19 @@ static void undo_share(struct slot *self, struct intent *dead, struct fd_table *
 	fd_table_unlock(self, tab);
 }
 
-static void put_copy(struct slot *self, void *ctx, int fd, struct fd_file *file)
-{
-	(void)ctx, (void)fd;
-	fd_put(self, file);
-}
-
-/* Unless it got home nobody has seen the copy: it goes, with the references it has. */
-static void undo_copy(struct slot *self, struct intent *dead, struct fd_table *src,
-		      struct fd_table *dst)
+/* Unless it got home nobody has seen the copy: it is left to settle_table(), with the references it has. */
+static void undo_copy(struct slot *self, struct intent *dead, struct fd_table *dst)
 {
 	fd_table_home *home = arg_home(dead);
 
-	adopt(self, dead, src);
-	fd_table_unlock(self, src);
-	if (home && load_acquire(home) == dst) /* pairs with home_store */
-		return;
+	if (step_of(dead) == FD_STEP_HANDED || (home && load_acquire(home) == dst)) /* pairs with home_store */
+		return; /* the lock of `src` goes with the others */
 	if (arg_number(dead) != FD_NO_NUMBER) {
 		free_unlinked(self, dead, dst);
 		fix_bits(dst, arg_number(dead));
 	}
-	fd_table_leave(self, dst, put_copy, NULL);
+	ledger_inherit(self, intent_slot(dead), dst, LEDGER_TABLE);
+	store_release(&dead->step, FD_STEP_HANDED); /* it is in the ledger, should we die as well */
 }
 
 static void recover_copy(struct slot *self, struct intent *dead)
@@ -289,7 +287,21 @@ static void recover_copy(struct slot *self, struct intent *dead)
 	if (src == dst)
 		undo_share(self, dead, dst);
 	else
-		undo_copy(self, dead, src, dst);
+		undo_copy(self, dead, dst);
+}
+
+static void put_copy(struct slot *self, void *ctx, int fd, struct fd_file *file)
+{
+	(void)ctx, (void)fd;
+	fd_put(self, file);
+}
+
+/* A copy that never got home: what it holds, then itself.  To be repeated until it is off the ledger. */
+static void settle_table(struct slot *self, struct fd_table *tab, atomic_u64 *entry)
+{
+	fd_table_drop_all(self, tab, put_copy, NULL);
+	store_release(entry, 0); /* once */
+	epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
 }
 
 /* What the dead thread had in its hands.  One that ends in order may have handed it on: only forget it. */
@@ -299,12 +311,15 @@ static void settle_ledger(struct slot *self, struct slot *gone)
 
 	for (k = 0; k < SLOT_LEDGER; k++) {
 		uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with fd_note */
+		void *obj = (void *)(uintptr_t)(entry & ~UINT64_C(7));
 
+		if ((entry & 7) == LEDGER_TABLE && gone != self)
+			settle_table(self, obj, &gone->ledger[k]);
 		if ((entry & 7) != LEDGER_FILE)
 			continue;
 		store_release(&gone->ledger[k], 0); /* once, should we die in the release */
 		if (gone != self)
-			drop_file(self, (struct fd_file *)(uintptr_t)(entry & ~UINT64_C(7)));
+			drop_file(self, obj);
 	}
 }
 

@@ -171,7 +171,7 @@ static void cancel_dead(struct slot *self, struct fd_table *tab)
 	}
 }
 
-static void drop_all(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx)
+void fd_table_drop_all(struct slot *self, struct fd_table *tab, fd_drop_fn *drop, void *ctx)
 {
 	struct fd_file *file;
 	int fd;
@@ -198,7 +198,7 @@ LOCK_NO_ANALYSIS static bool leave_lock(struct slot *self, struct fd_table *tab,
 		fd_table_unlock(self, tab);
 		if (refs == 0)
 			return false;
-		drop_all(self, tab, drop, ctx);
+		fd_table_drop_all(self, tab, drop, ctx);
 	}
 }
 

@@ -73,11 +73,16 @@ int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct in
 	return 0;
 }
 
-void birth_undo(struct slot *self, struct inode *inode)
+void birth_forget(struct inode *inode)
 {
 	ref_init(&inode->refs, 1); /* whatever was meant for names and callers */
-	ledger_del(self, inode);
 	if (S_ISDIR(inode_type(inode)))
 		store_relaxed(&inode->dir.parent, NULL); /* who counted it takes it back; nobody else sees it */
+}
+
+void birth_undo(struct slot *self, struct inode *inode)
+{
+	birth_forget(inode);
+	ledger_del(self, inode);
 	inode_put(self, inode);
 }

@@ -81,8 +81,6 @@ static int link_locked(struct linking *l)
 	}
 	names_commit(&self->intent);
 	names_finish(self, &self->intent);
-	if (load_relaxed(&l->inode->flags) & INODE_TMPFILE) /* lock held; named once, and never again from nothing */
-		tracked_store(&l->inode->flags, load_relaxed(&l->inode->flags) & ~(uint32_t)INODE_TMPFILE);
 	epoch_exit(self);
 	notify(self, l->inode, NULL, NULL, IN_ATTRIB, 0); /* the count of its links */
 	notify(self, l->inode, l->dir, l->d->name, IN_CREATE, 0);

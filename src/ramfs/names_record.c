@@ -105,6 +105,15 @@ static void finish_alias(struct inode *inode, struct dentry *gone, struct dentry
 		tracked_store(&inode->alias, now_at); /* pairs with ramfs_path_epoch */
 }
 
+/* An O_TMPFILE: named once, and never again from nothing. */
+static void finish_named(struct inode *inode)
+{
+	uint32_t flags = load_relaxed(&inode->flags); /* lock held */
+
+	if (flags & INODE_TMPFILE)
+		tracked_store(&inode->flags, flags & ~(uint32_t)INODE_TMPFILE);
+}
+
 static void finish_dirs(struct intent *i)
 {
 	struct inode *a = na_inode(i, NA_DIR), *b = na_inode(i, NA_DIR2);
@@ -155,6 +164,7 @@ void names_finish(struct slot *self, struct intent *i)
 	case INTENT_LINK:
 		finish_alias(inode, NULL, d);
 		finish_inode(inode, (uint32_t)nlink, now);
+		finish_named(inode);
 		break;
 	case INTENT_UNLINK:
 	case INTENT_RMDIR:
@@ -199,24 +209,28 @@ static void names_owe(struct intent *i, struct names_owed *owed)
 	owed->inode[1] = na_inode(i, NA_LOSES);
 }
 
-/* `i` is self's own record, or a dead thread's. */
-void names_end(struct slot *self, struct intent *i, struct names_owed *owed)
+/* What is owed is in a ledger by now.  `i` is self's own record, or a dead thread's. */
+static void names_close(struct slot *self, struct intent *i)
 {
 	struct dentry *gone = names_gone(i);
-	unsigned k;
 
-	names_owe(i, owed);
-	if (i != &self->intent)
-		store_release(&i->step, NS_DONE); /* first: should we die as well it leaks, and is not dropped by two ledgers */
-	for (k = 0; k < 2; k++)
-		if (owed->inode[k])
-			ledger_add(self, owed->inode[k], LEDGER_INODE);
 	kill_point();
 	store_release(&i->step, NS_DONE); /* read after the owner's death: nothing is left to do */
 	if (gone)
 		dentry_retire(self, gone);
 	store_release(&i->op, INTENT_NONE); /* pairs with recover_intent */
 	kill_point();
+}
+
+void names_end(struct slot *self, struct intent *i, struct names_owed *owed)
+{
+	unsigned k;
+
+	names_owe(i, owed);
+	for (k = 0; k < 2; k++)
+		if (owed->inode[k])
+			ledger_add(self, owed->inode[k], LEDGER_INODE);
+	names_close(self, i);
 }
 
 void names_pay(struct slot *self, struct names_owed *owed)
@@ -233,41 +247,39 @@ void names_pay(struct slot *self, struct names_owed *owed)
 
 /* ---- recovery --------------------------------------------------------------------------------------- */
 
-static bool ledger_has(struct slot *s, struct inode *inode)
-{
-	unsigned k;
-
-	for (k = 0; k < SLOT_LEDGER; k++)
-		if (load_acquire(&s->ledger[k]) == (na_word(inode) | LEDGER_INODE)) /* its owner is dead */
-			return true;
-	return false;
-}
-
-/* What the dead thread had noted in its own ledger before it died passes to ours. */
-static void names_disown(struct slot *dead, struct intent *i)
+/*
+ * References are not dropped here, where the recoverer may hold locks: the dead thread's ledger gets them, unless it had
+ * them noted before it died, and whoever takes its slot over drops them.
+ */
+static void names_inherit(struct slot *self, struct intent *i)
 {
 	struct names_owed owed;
 	unsigned k;
 
 	names_owe(i, &owed);
 	for (k = 0; k < 2; k++)
-		if (owed.inode[k] && ledger_has(dead, owed.inode[k]))
-			ledger_del(dead, owed.inode[k]);
+		if (owed.inode[k])
+			ledger_inherit(self, intent_slot(i), owed.inode[k], LEDGER_INODE);
 }
 
-static void undo_inode(struct slot *self, struct slot *dead, struct intent *i, enum names_arg k)
+/* An inode without a name: one reference is left, and that is in the ledger. */
+static void undo_inode(struct slot *self, struct intent *i, enum names_arg k)
 {
 	struct inode *inode = na_inode(i, k);
 
-	store_release(&i->arg[k], 0); /* first: dying here leaks */
-	ledger_del(dead, inode);
-	birth_undo(self, inode);
+	if (!inode)
+		return;
+	birth_forget(inode);
+	ledger_inherit(self, intent_slot(i), inode, LEDGER_INODE);
+	store_release(&i->arg[k], 0); /* it is in the ledger, should we die as well */
 }
 
 static void undo_dentry(struct slot *self, struct inode *dir, struct intent *i, enum names_arg k)
 {
 	struct dentry *d = na_dentry(i, k);
 
+	if (!d)
+		return;
 	dentry_detach_locked(self, dir, d);
 	store_release(&i->arg[k], 0); /* first: dying here leaks */
 	dentry_retire(self, d);
@@ -283,27 +295,26 @@ static void names_undo(struct slot *self, struct intent *i)
 	else if (step & NS_NEW_DENTRY)
 		undo_dentry(self, b, i, NA_DENTRY2);
 	if (op == INTENT_CREATE)
-		undo_inode(self, intent_slot(i), i, NA_INODE);
-	if (na_inode(i, NA_WHITEOUT))
-		undo_inode(self, intent_slot(i), i, NA_WHITEOUT);
+		undo_inode(self, i, NA_INODE);
+	undo_inode(self, i, NA_WHITEOUT);
 	if (b)
 		seq_repair(&b->dir.name_seq);
 	seq_repair(&a->dir.name_seq);
 }
 
 /* What had been counted for the change that is not to be. */
-static struct inode *names_uncount(struct intent *i)
+static void names_uncount(struct slot *self, struct intent *i)
 {
-	struct inode *gains = na_inode(i, NA_GAINS);
+	uint32_t step = load_relaxed(&i->step); /* ordered by the owner's death */
 
-	if (!(load_relaxed(&i->step) & NS_COUNTED)) /* ordered by the owner's death */
-		return NULL;
-	store_release(&i->step, load_relaxed(&i->step) & ~(uint32_t)NS_COUNTED); /* first: dying here leaks */
-	return gains;
+	if (!(step & NS_COUNTED))
+		return;
+	ledger_inherit(self, intent_slot(i), na_inode(i, NA_GAINS), LEDGER_INODE);
+	store_release(&i->step, step & ~(uint32_t)NS_COUNTED); /* it is in the ledger, should we die as well */
 }
 
-/* A recoverer that died itself had begun to take the change back. */
-static bool undone_before(struct intent *i)
+/* A recoverer that died itself had taken the change's dentry back: the rest of that may be to do. */
+static bool undo_begun(struct intent *i)
 {
 	uint32_t op = load_relaxed(&i->op); /* ordered by the owner's death */
 
@@ -314,31 +325,22 @@ static bool undone_before(struct intent *i)
 
 static void names_redo(struct slot *self, struct intent *i)
 {
-	struct names_owed owed;
-
 	names_commit(i);
 	names_finish(self, i);
-	names_disown(intent_slot(i), i);
-	names_end(self, i, &owed);
-	names_pay(self, &owed);
+	names_inherit(self, i);
+	names_close(self, i);
 }
 
 static void names_recover(struct slot *self, struct intent *i)
 {
-	bool undone = undone_before(i);
-	struct inode *counted;
-
-	if (load_acquire(&i->step) & NS_DONE) /* pairs with names_end, through the death */
+	if (load_acquire(&i->step) & NS_DONE) /* pairs with names_close, through the death */
 		return;
-	if (!undone && names_committed(i)) {
+	if (!undo_begun(i) && names_committed(i)) {
 		names_redo(self, i);
 		return;
 	}
-	if (!undone)
-		names_undo(self, i);
-	counted = names_uncount(i);
-	if (counted)
-		inode_put(self, counted);
+	names_undo(self, i);
+	names_uncount(self, i);
 }
 
 void names_recovery_attach(void)

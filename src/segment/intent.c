@@ -39,6 +39,17 @@ void ledger_del_slow(struct slot *self, void *obj)
 	}
 }
 
+void ledger_inherit(struct slot *self, struct slot *dead, void *obj, enum ledger_kind kind)
+{
+	int k;
+
+	for (k = 0; k < SLOT_LEDGER; k++)
+		if (load_relaxed(&dead->ledger[k]) == ((uint64_t)(uintptr_t)obj | kind)) /* its owner is dead */
+			return;
+	if (ledger_add_slow(dead, obj, kind) < 0)
+		segment_poison(self->seg, "a dead thread owes more than its ledger holds");
+}
+
 #ifdef SHELF_KILL_POINTS
 static atomic_u64 kill_count, kill_at;
 static atomic_u32 kill_ready;

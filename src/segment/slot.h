@@ -151,6 +151,8 @@ static inline void intent_end(struct slot *self);
 /* Upper layers register what finishes or undoes an operation; called in the process that takes over. */
 typedef void intent_recover_fn(struct slot *self, struct intent *dead);
 void intent_register(uint32_t op, intent_recover_fn *fn);
+/* One that holds no lock and whose recovery takes locks or drops references: run by slot_takeover() only. */
+void intent_register_late(uint32_t op, intent_recover_fn *fn);
 static inline struct slot *intent_slot(struct intent *i)
 {
 	return container_of(i, struct slot, intent); /* the dead thread's slot, for lock_adopt() */
@@ -168,6 +170,8 @@ static inline struct slot *intent_slot(struct intent *i)
 unsigned slot_reap(struct slot *self);
 /* The same for threads whose number the kernel does not know any more: cheap, misses zombies.  For attach. */
 unsigned slot_reap_quick(struct slot *self);
+/* The same for the threads of one process. */
+void slot_reap_process(struct slot *self, uint32_t pid);
 /* Like slot_reap() for one slot.  False: it is alive, or not in use. */
 bool slot_takeover(struct slot *self, uint32_t id);
 /* Called in the order of registration.  gone == self at a thread's orderly exit. */
@@ -253,6 +257,9 @@ static inline int ledger_add(struct slot *self, void *obj, enum ledger_kind kind
 	store_release(&self->ledger[0], (uint64_t)(uintptr_t)obj | kind); /* read after our death */
 	return 0;
 }
+
+/* Recovery: `dead` is to owe it, unless it does already; whoever takes the slot over pays. */
+void ledger_inherit(struct slot *self, struct slot *dead, void *obj, enum ledger_kind kind);
 
 /* Objects are 64-byte aligned.  Of two equal entries either will do. */
 static inline void ledger_del(struct slot *self, void *obj)

@@ -6,6 +6,9 @@
  * lock layer names its holder, so a recoverer that dies is recovered itself.
  * Order in slot_recover(): the allocator's locks that the dead one holds are adopted, what they
  * protect is made whole; then the intent; then whom it was recovering itself; then all its locks are released.
+ * That may run under any locks of the recoverer, so it takes no locks but the dead one's and leaf locks, and drops no
+ * reference: those go to the dead thread's ledger.  What must drop or wait is a late intent: it waits, as the ledger
+ * does, for slot_takeover(), whose caller holds nothing.
  * Each step may be repeated, since its recoverer may die too.
  * Progress: blocking, bounded by the work of one intent.
  */
@@ -16,6 +19,8 @@
 #define RECOVERY_WAIT_NS 1000000
 
 static atomic_ptr(intent_recover_fn) intent_table[INTENT_OPS]; /* [1] */
+static uint32_t intent_late; /* [1] bit n: op n is late */
+_Static_assert(INTENT_OPS <= 32, "a bit for each");
 static slot_gone_fn *gone_hooks[GONE_HOOKS]; /* [1] */
 static unsigned gone_count;
 
@@ -23,6 +28,12 @@ void intent_register(uint32_t op, intent_recover_fn *fn)
 {
 	shelf_assert(op < INTENT_OPS);
 	store_relaxed(&intent_table[op], fn); /* before the process has a slot */
+}
+
+void intent_register_late(uint32_t op, intent_recover_fn *fn)
+{
+	intent_register(op, fn);
+	intent_late |= 1u << op;
 }
 
 void slot_register_gone(slot_gone_fn *fn)
@@ -141,12 +152,12 @@ static void recover_allocator(struct slot *self, struct slot *dead)
 
 /* ---- the slot --------------------------------------------------------------------------------- */
 
-static void recover_intent(struct slot *self, struct slot *dead)
+static void recover_intent(struct slot *self, struct slot *dead, bool late)
 {
 	uint32_t op = load_acquire(&dead->intent.op); /* pairs with intent_begin, through the death */
 	intent_recover_fn *fn = op < INTENT_OPS ? load_relaxed(&intent_table[op]) : NULL;
 
-	if (op == INTENT_NONE)
+	if (op == INTENT_NONE || (!late && op < INTENT_OPS && intent_late >> op & 1))
 		return;
 	if (fn)
 		fn(self, &dead->intent);
@@ -192,7 +203,7 @@ LOCK_NO_ANALYSIS static void recover_recovered(struct slot *self, struct slot *d
 static void recover_held(struct slot *self, struct slot *dead)
 {
 	recover_allocator(self, dead);
-	recover_intent(self, dead);
+	recover_intent(self, dead, false);
 	recover_recovered(self, dead);
 	lock_release_dead(&dead->locker);
 }
@@ -209,6 +220,7 @@ void slot_recover(struct slot *self, struct slot *dead)
 
 static void takeover_rest(struct slot *self, struct slot *dead)
 {
+	recover_intent(self, dead, true);
 	slot_gone_run(self, dead);
 	magazine_takeover(self, dead);
 	stock_takeover(self, dead);
@@ -247,6 +259,15 @@ unsigned slot_reap(struct slot *self)
 	for (id = 1; id <= n; id++)
 		freed += slot_takeover(self, id);
 	return freed;
+}
+
+void slot_reap_process(struct slot *self, uint32_t pid)
+{
+	uint32_t id, n = slot_limit(self->seg);
+
+	for (id = 1; id <= n; id++)
+		if (load_relaxed(&slot_by_id(self->seg, id)->pid) == pid) /* a hint: slot_takeover() asks again */
+			slot_takeover(self, id);
 }
 
 unsigned slot_reap_quick(struct slot *self)

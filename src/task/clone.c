@@ -138,8 +138,7 @@ int shelf_task_adopt(struct shelf_task *t)
 	if (self->seg->read_only)
 		return -EROFS;
 	task_adopt_by(self, t);
-	/* Whoever made it died before this, and a sweeper was here first.  Pairs with the CAS in task_claim. */
-	return load_acquire(&t->releaser) ? -ESRCH : 0;
+	return task_claim_settled(self, t) ? 0 : -ESRCH; /* whoever made it died before this, and a sweeper was here first */
 }
 
 int shelf_task_exec(struct shelf_task *t)

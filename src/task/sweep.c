@@ -95,38 +95,61 @@ static unsigned list_tasks_epoch(struct slot *self, struct shelf_task **out, uns
 	return n;
 }
 
-/* The section keeps the tasks' memory while we read /proc: a few files, not a wait for anybody. */
-static struct shelf_task *find_dead(struct slot *self, bool quick, uint64_t *skip)
+/* The owner of the next task whose process is gone; 0: *skip has moved on.  The section keeps the tasks' memory. */
+static uint64_t find_gone(struct slot *self, bool quick, uint64_t *skip)
 {
-	struct shelf_task *batch[SWEEP_BATCH], *found = NULL;
+	struct shelf_task *batch[SWEEP_BATCH];
+	uint64_t owner = 0;
 	unsigned n;
 
 	epoch_enter(self);
 	n = list_tasks_epoch(self, batch, SWEEP_BATCH, *skip);
-	for (unsigned i = 0; i < n && !found; i++) {
-		uint64_t owner = load_acquire(&batch[i]->owner); /* pairs with task_adopt_by */
-
-		if (gone(task_owner_pid(owner), task_owner_start(owner), quick) && task_claim(self, batch[i], owner))
-			found = batch[i];
-		else
+	for (unsigned i = 0; i < n && !owner; i++) {
+		owner = load_acquire(&batch[i]->owner); /* pairs with task_adopt_by */
+		if (!gone(task_owner_pid(owner), task_owner_start(owner), quick)) {
+			owner = 0;
 			++*skip;
+		}
 	}
 	epoch_exit(self);
 	if (!n)
 		*skip = UINT64_MAX;
-	return found;
+	return owner;
 }
 
+/* A task of that owner, claimed; NULL: others have them. */
+static struct shelf_task *claim_of(struct slot *self, uint64_t owner)
+{
+	struct shelf_task *t = NULL;
+
+	epoch_enter(self);
+	while ((t = task_next_epoch(self, t)))
+		if (load_acquire(&t->owner) == owner && task_claim(self, t, owner)) /* pairs with task_adopt_by */
+			break;
+	epoch_exit(self);
+	return t;
+}
+
+/*
+ * First what the process's threads were in the middle of: a fork that was recorded and not done names a table by the
+ * task's field, and would be taken for undone once that task is taken apart.
+ */
 static unsigned sweep(struct slot *self, bool quick)
 {
 	struct shelf_task *t;
 	unsigned swept = 0;
-	uint64_t skip = 0;
+	uint64_t skip = 0, owner;
 
 	while (skip != UINT64_MAX) {
-		t = find_dead(self, quick, &skip);
-		if (!t)
+		owner = find_gone(self, quick, &skip);
+		if (!owner)
 			continue;
+		slot_reap_process(self, task_owner_pid(owner));
+		t = claim_of(self, owner);
+		if (!t) {
+			skip++;
+			continue;
+		}
 		task_release(self, t);
 		swept++;
 	}

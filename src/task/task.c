@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* task.c - the list of tasks: making, starting, taking apart. */
-#include "task/task_priv.h"
-
 #include <string.h>
+
+#include "base/syscall.h"
+#include "task/task_priv.h"
 
 struct task_root *task_root_of(struct slot *self)
 {
@@ -131,6 +132,25 @@ bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner)
 	}
 	tracked_store(&t->state, TASK_EXITING);
 	return true;
+}
+
+/*
+ * A sweeper that claimed it for its last owner's death looks at the owner next, and gives way to us or not: wait until it
+ * has.  Pairs with the CAS in task_claim.
+ */
+bool task_claim_settled(struct slot *self, struct shelf_task *t)
+{
+	uint64_t has;
+
+	while ((has = load_acquire(&t->releaser))) {
+		if (load_acquire(&t->state) >= TASK_EXITING) /* pairs with task_claim */
+			return false;
+		if (releaser_alive(self, has))
+			sys_call3(SYS_sched_yield, 0, 0, 0);
+		else
+			tracked_cas(&t->releaser, &has, 0);
+	}
+	return load_acquire(&t->state) < TASK_EXITING;
 }
 
 static void task_unlink(struct slot *self, struct shelf_task *t)

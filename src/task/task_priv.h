@@ -13,6 +13,8 @@ struct shelf_task *task_new(struct slot *self);
 void task_start(struct shelf_task *t);
 /* Claim the right to take the task of `owner` apart: false if a live thread has it, it has another owner, or is gone. */
 bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner);
+/* Adopted a moment ago: is it ours, and no sweeper's? */
+bool task_claim_settled(struct slot *self, struct shelf_task *t);
 /* Claimed: close, drop, unlink, retire.  May be run again by another after a death inside. */
 void task_release(struct slot *self, struct shelf_task *t);
 void task_adopt_by(struct slot *self, struct shelf_task *t);

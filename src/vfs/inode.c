@@ -229,6 +229,6 @@ static void inode_slot_gone(struct slot *self, struct slot *gone)
 void inode_attach(void)
 {
 	retire_register(RETIRE_INODE, inode_free);
-	intent_register(INTENT_DROP, inode_recover_drop);
+	intent_register_late(INTENT_DROP, inode_recover_drop);
 	slot_register_gone(inode_slot_gone);
 }
