@@ -189,11 +189,11 @@ struct place {
 /* Changes, so -EROFS where that is due; enters the names of the biglock scheme. */
 int call_begin(struct who *w, struct shelf_task *t);
 /* 0, -EFAULT, -ENOENT (""), -EBADF, -ENOTDIR */
-int place_get_slow(struct who *w, int dirfd, const char *path, struct place *out);
+int place_get_slow(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out);
 static inline int place_get_as(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out) /* openat2 */
 {
 	if (unlikely(!path || !*path || needs_dirfd(dirfd, path, walk_flags)))
-		return place_get_slow(w, dirfd, path, out);
+		return place_get_slow(w, dirfd, path, walk_flags, out);
 	out->at = NULL;
 	out->start = NULL;
 	return 0;
@@ -236,6 +236,15 @@ void io_one(struct io *io, struct iovec *one, const void *buf, size_t count);
 void io_many(struct io *io, const struct iovec *iov, int iovcnt);
 ssize_t io_read(struct shelf_task *t, int fd, struct io *io);
 ssize_t io_write(struct shelf_task *t, int fd, struct io *io);
+
+/*
+ * For the runtime behind `shelf run`.  reopen: the file of descriptor `fd` once more, as open("/proc/self/fd/N") does.
+ * path_of: a name of its inode below the root, " (deleted)" behind it if it has none; the length without NUL.
+ */
+int api_reopen(struct shelf_task *t, int fd, int flags);
+/* For reading, close-on-exec, at the lowest free number from `min` on, whatever RLIMIT_NOFILE says; path "" is dirfd's file. */
+int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min);
+ssize_t api_path_of(struct shelf_task *t, int fd, char *buf, size_t size);
 
 /* open.c: a descriptor's limit */
 static inline uint64_t nofile_of(const struct who *w)

@@ -126,9 +126,9 @@ int call_end(struct who *w, int result)
 	return result;
 }
 
-int place_get_slow(struct who *w, int dirfd, const char *path, struct place *out)
+int place_get_slow(struct who *w, int dirfd, const char *path, unsigned walk_flags, struct place *out)
 {
-	int err = path_check(path, false);
+	int err = path_check(path, walk_flags & WALK_EMPTY_PATH);
 
 	out->at = NULL;
 	out->start = NULL;

@@ -154,6 +154,39 @@ static int cwd_path(struct who *w, char *buf, size_t size, char **at)
 	return err == -ERANGE ? -ENAMETOOLONG : err;
 }
 
+static int path_of(struct use *u, char *buf, size_t size, char **at)
+{
+	struct inode *inode = u->f->inode;
+	int err;
+
+	if (!file_has_inode(u->f))
+		return -ENOENT;
+	err = ramfs_path_epoch(&u->w, inode, load_acquire(&u->w.fs->root), buf, size, at); /* pairs with fs_set_root */
+	if (err != -ENOENT)
+		return err;
+	*at = buf;
+	memcpy(buf, "/ (deleted)", sizeof("/ (deleted)"));
+	return 0;
+}
+
+ssize_t api_path_of(struct shelf_task *t, int fd, char *buf, size_t size)
+{
+	struct use u;
+	char *at = buf;
+	size_t len;
+	int err = size < PATH_LIMIT ? -ERANGE : use_begin(&u, t, fd, true);
+
+	if (err)
+		return err;
+	err = path_of(&u, buf, size, &at);
+	use_end(&u);
+	if (err)
+		return err;
+	len = strlen(at);
+	memmove(buf, at, len + 1);
+	return (ssize_t)len;
+}
+
 ssize_t shelf_getcwd(struct shelf_task *t, char *buf, size_t size)
 {
 	char path[PATH_LIMIT + sizeof(UNREACHABLE)];

@@ -310,6 +310,49 @@ int shelf_openat(struct shelf_task *t, int dirfd, const char *path, int flags, m
 	return open_how(t, dirfd, path, &how);
 }
 
+int api_reopen(struct shelf_task *t, int fd, int flags)
+{
+	struct open_how how = { .flags = (uint32_t)flags & (OPEN_KNOWN & ~(uint32_t)(O_CREAT | O_EXCL | O_NOFOLLOW)) };
+	struct opening o;
+	int err = who_change(&o.w, t);
+
+	if (!err)
+		err = opening_init(&o, &how);
+	if (err)
+		return err;
+	o.dirfd = fd;
+	o.path = "";
+	o.walk |= WALK_EMPTY_PATH;
+	return o.flags & OPEN_LEAVES ? open_leaving(&o) : open_plain(&o);
+}
+
+int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min)
+{
+	struct opening o = { .dirfd = dirfd, .path = path, .flags = O_RDONLY, .walk = *path ? 0 : WALK_EMPTY_PATH };
+	struct open_walk found;
+	struct file *f;
+	uint32_t type;
+	int fd, err = who_change(&o.w, t);
+
+	if (!err)
+		err = open_inode(&o, &found);
+	if (!err)
+		err = open_finish(&o, &found, &type);
+	if (err)
+		return err;
+	f = file_new(o.w.self, found.inode, type, flags_kept(&o), &err);
+	if (!f) {
+		inode_drop(o.w.self, found.inode);
+		return err;
+	}
+	fd = fd_reserve(o.w.self, o.w.files, min, FD_NUMBER_MAX);
+	if (fd < 0)
+		file_unmake(o.w.self, f);
+	else
+		fd_publish(o.w.self, o.w.files, fd, &f->head, FD_CLOEXEC_BIT);
+	return fd;
+}
+
 int shelf_open(struct shelf_task *t, const char *path, int flags, mode_t mode)
 {
 	return shelf_openat(t, AT_FDCWD, path, flags, mode);

@@ -22,7 +22,7 @@ struct command {
 };
 
 extern const struct command command_create, command_rm, command_ls, command_df, command_stat;
-extern const struct command command_check, command_put, command_get, command_bench;
+extern const struct command command_check, command_put, command_get, command_bench, command_run;
 
 /* "shelf NAME: message" on stderr. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

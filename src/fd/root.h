@@ -16,7 +16,7 @@
 struct fd_root { /* SEG_ROOT_FD; one page */
 	_Alignas(CACHE_LINE) atomic_u64 limit;
 	atomic_u64 anchor[FD_ANCHORS];
-	struct fd_file host; /* what all numbers of the kernel's hold; its count is saturated */
+	_Alignas(CACHE_LINE) struct fd_file host; /* what all numbers of the kernel's hold; its count is saturated */
 	_Alignas(CACHE_LINE) struct fd_spin big;
 };
 _Static_assert(sizeof(struct fd_root) <= PAGE_BYTES, "the root is one page");

@@ -11,7 +11,7 @@
 
 static unsigned open_walk_flags(int flags, unsigned extra)
 {
-	unsigned wf = extra & WALK_OPENAT2;
+	unsigned wf = extra & (WALK_OPENAT2 | WALK_EMPTY_PATH);
 
 	if (flags & O_DIRECTORY)
 		wf |= WALK_DIRECTORY;

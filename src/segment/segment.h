@@ -80,6 +80,8 @@ struct slot *slot_by_id(struct segment *seg, uint32_t id); /* NULL: no such slot
 uint32_t slot_limit(const struct segment *seg);
 /* In the child of a fork that ran no atfork handlers: the parent's slots are not ours. */
 void slot_after_fork(void);
+/* A child that ran on this thread's slots (vfork) died in the middle of something: they are a dead thread's from now on. */
+void slot_tls_disown(void);
 /* Identity of the calling process as slots record it. */
 uint64_t slot_start_time(void);
 uint64_t slot_start_time_of(uint32_t pid); /* of another process; 1: cannot tell */

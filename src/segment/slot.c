@@ -358,6 +358,18 @@ void slots_disown(struct segment *seg)
 	}
 }
 
+void slot_tls_disown(void)
+{
+	unsigned k;
+
+	for (k = 0; k < SLOT_LIST; k++)
+		if (slot_list[k].slot)
+			store_release(&slot_list[k].slot->start_time, 0); /* as slots_disown */
+	slot_tls = (struct slot_tls){NULL, NULL};
+	for (k = 0; k < SLOT_LIST; k++)
+		slot_list[k] = (struct slot_tls){NULL, NULL};
+}
+
 void slot_after_fork(void)
 {
 	unsigned k;

@@ -53,3 +53,38 @@ int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time)
 	kill_point();
 	return load_acquire(&t->releaser) ? -ESRCH : 0; /* pairs with the CAS in task_claim */
 }
+
+int task_refresh_cred(struct shelf_task *t)
+{
+	struct shelf_cred c;
+	int err = cred_of_process(&c);
+
+	return err ? err : shelf_task_setcred(t, &c);
+}
+
+/* In a section. */
+static struct shelf_task *find_pid(struct slot *self, uint32_t pid, uint64_t *owner)
+{
+	struct shelf_task *t = NULL;
+
+	while ((t = task_next_epoch(self, t))) {
+		*owner = load_acquire(&t->owner); /* pairs with task_adopt_by */
+		if (task_owner_pid(*owner) == pid)
+			return t;
+	}
+	return NULL;
+}
+
+void task_reap(struct slot *self, uint32_t pid)
+{
+	struct shelf_task *t;
+	uint64_t owner;
+	bool mine;
+
+	epoch_enter(self);
+	t = find_pid(self, pid, &owner);
+	mine = t && process_gone(pid, task_owner_start(owner)) && task_claim(self, t, owner);
+	epoch_exit(self);
+	if (mine)
+		task_release(self, t);
+}

@@ -134,6 +134,11 @@ int task_next_number(struct shelf_task *t, int fd);
 /* As shelf_task_adopt(), for process `pid`, which may use the calling thread's slot. */
 int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time);
 
+/* The process's credentials have changed. */
+int task_refresh_cred(struct shelf_task *t);
+/* Process `pid` has been waited for: what it left is taken apart. */
+void task_reap(struct slot *self, uint32_t pid);
+
 /* In a section: the task after `t` (NULL: the first). */
 struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t);
 /* Close what tasks of dead processes had; how many there were. */

@@ -1,55 +1,186 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start.c - what the preloaded library does when a process starts: for now it attaches, and passes
- * every call to the kernel.
+ * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
  *
+ *   SHELF_RUN          S NAME PREFIX, written together: S is 0, or 1 if the process before exec used the shelf, or 2 if
+ *                      it stood in it; a name has no '/', a prefix begins with one
  *   SHELF_RUN_TABLES   folder of site tables; without it each start scans
  *
- * Linked with -z initfirst, so this constructor runs before those of all other libraries, libc's
- * own included: no libc call here, and no thread yet.
+ * Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
+ * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, so a
+ * program that never does pays for the patching only.
  */
-#include "base/syscall.h"
+#include <stdarg.h>
+#include <string.h>
+
 #include "run/attach.h"
-#include "run/numbers.h"
+#include "run/preload/libc.h"
+#include "run/preload/serve.h"
 
-long run_syscall(struct run_regs *regs)
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void say(const char *format, va_list ap)
 {
-	return run_pass(regs);
+	char text[512];
+	int n = vsnprintf(text, sizeof(text), format, ap);
+
+	n = min_of(n, (int)sizeof(text) - 1);
+	if (number_is_ours(2))
+		SERVED(shelf_write(task_here(), 2, text, (size_t)n));
+	else
+		sys_call3(SYS_write, 2, (long)text, n);
 }
 
-/* The value of NAME in the environment ENVP, or NULL. */
-static const char *env_value(char **envp, const char *name)
+void run_say(const char *format, ...)
 {
-	for (; envp && *envp; envp++) {
-		const char *at = *envp, *want = name;
+	va_list ap;
 
-		while (*want && *at == *want) {
-			at++;
-			want++;
-		}
-		if (!*want && *at == '=')
-			return at + 1;
-	}
-	return NULL;
+	va_start(ap, format);
+	say(format, ap);
+	va_end(ap);
 }
 
-static _Noreturn void leave(const char *text, size_t len)
+void run_die(const char *format, ...)
 {
-	sys_call3(SYS_write, 2, (long)text, (long)len);
+	va_list ap;
+
+	run_say("shelf run: ");
+	va_start(ap, format);
+	say(format, ap);
+	va_end(ap);
+	run_say("\n");
 	for (;;)
-		sys_call3(SYS_exit_group, 1, 0, 0);
+		sys_call3(SYS_exit_group, 126, 0, 0);
+}
+
+/* ---- the shelf ---------------------------------------------------------------------------------- */
+
+static void take_umask(struct shelf_task *t)
+{
+	long mask = sys_call3(SYS_umask, 0, 0, 0);
+
+	sys_call3(SYS_umask, mask, 0, 0);
+	shelf_umask(t, (mode_t)mask);
+}
+
+/* The kernel's numbers are learnt again; which of them exec closed is not known. */
+static void forget_marks(struct shelf_task *t)
+{
+	for (int fd = task_next_number(t, 0); fd >= 0; fd = task_next_number(t, fd + 1))
+		task_unmark_host(t, fd);
+}
+
+/* After exec: the task that this process had before.  False: it had none. */
+static bool take_up(struct shelf *shelf, struct shelf_task **t)
+{
+	uint32_t pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
+
+	if (shelf_task_find(shelf, (pid_t)pid, t) ||
+	    load_relaxed(&(*t)->owner) != task_owner_word(pid, slot_start_time())) /* ours: nobody else changes it */
+		return false;
+	forget_marks(*t);
+	return !shelf_task_exec(*t);
+}
+
+static void attach_now(void)
+{
+	struct run_proc *p = proc_here();
+	char why[SHELF_WHY] = "";
+	struct shelf_task *t;
+	struct shelf *shelf;
+
+	if (shelf_attach(runtime.name, 0, &shelf, why))
+		run_die("%s", why);
+	if (!take_up(shelf, &t)) {
+		if (shelf_task_create(shelf, NULL, &t))
+			run_die("shelf %s has no room for another process", runtime.name);
+		take_umask(t);
+	}
+	shelf_task_set_threads(t, load_relaxed(&runtime.threads)); /* changed only before a thread starts */
+	p->pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
+	store_release(&runtime.shelf, shelf); /* pairs with run_attach_shelf in another thread */
+	p->task = t;
+}
+
+/* A vfork's child whose parent never used the shelf attaches for it; its own task is for itself. */
+void run_attach_shelf(void)
+{
+	static atomic_u32 busy;
+	uint32_t none = 0;
+
+	call_enter();
+	while (!cas_acq_rel(&busy, &none, 1u)) { /* pairs with the store below */
+		none = 0;
+		sys_call3(SYS_sched_yield, 0, 0, 0);
+	}
+	if (!attached())
+		attach_now();
+	store_release(&busy, 0u); /* pairs with the CAS above */
+	call_leave();
+}
+
+/* ---- the start -------------------------------------------------------------------------------------- */
+
+static char library[PATH_LIMIT];
+
+/* Up to one of STOP or the end; false: it does not fit. */
+static bool take_text(char *out, size_t size, const char *from, const char *stop)
+{
+	size_t n = 0;
+
+	while (from[n] && !strchr(stop, from[n]))
+		n++;
+	if (n >= size)
+		return false;
+	memcpy(out, from, n);
+	out[n] = '\0';
+	return true;
+}
+
+static bool take_settings(char **envp)
+{
+	const char *run = libc_env(envp, "SHELF_RUN"), *preload = libc_env(envp, "LD_PRELOAD");
+	const char *at = run ? strchr(run, '/') : NULL;
+
+	if (!at || !preload || !take_text(library, sizeof(library), preload, ": "))
+		return false;
+	if (!take_text(runtime.name, sizeof(runtime.name), run + 1, "/") ||
+	    !take_text(runtime.prefix, sizeof(runtime.prefix), at, ""))
+		return false;
+	runtime.library = library;
+	runtime.prefix_len = strlen(runtime.prefix);
+	runtime.prefix_last = strrchr(runtime.prefix, '/') + 1;
+	runtime.proc.cwd_in = *run == '2';
+	return true;
+}
+
+static void know_prefix(void)
+{
+	struct stat st;
+
+	if (sys_call3(SYS_stat, (long)runtime.prefix, (long)&st, 0))
+		run_die("%s: the directory is gone", runtime.prefix);
+	runtime.prefix_dev = st.st_dev;
+	runtime.prefix_ino = st.st_ino;
 }
 
 __attribute__((constructor)) static void run_start(int argc, char **argv, char **envp)
 {
-	static const char message[] = "shelf run: cannot patch libc's system calls\n";
 	struct attach_result result;
+	const char *state;
 	int rc;
 
-	(void)argc;
-	(void)argv;
-	run_numbers_of_files(run_wanted);
-	rc = run_attach(env_value(envp, "SHELF_RUN_TABLES"), run_wanted, &result);
+	(void)argc, (void)argv;
+	libc_environ = envp;
+	store_relaxed(&runtime.threads, 1u); /* only we exist */
+	if (!take_settings(envp))
+		return; /* not started by `shelf run` */
+	state = libc_env(envp, "SHELF_RUN");
+	know_prefix();
+	serve_init();
+	rc = run_attach(libc_env(envp, "SHELF_RUN_TABLES"), run_wanted, &result);
 	if (rc || result.count.left)
-		leave(message, sizeof(message) - 1);
+		run_die("cannot rewrite libc's system calls (%d); see `shelf doctor`", rc);
+	if (*state != '0')
+		run_attach_shelf();
 }

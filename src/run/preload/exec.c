@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec.c - a new image.
+ *
+ * The new image finds its task by its pid, and applies CLOEXEC itself when it starts, so an exec that fails has changed
+ * nothing.  What it needs to know is in its environment, which is completed here whatever the program made of it:
+ *	LD_PRELOAD	this library, in front of what the program put there
+ *	SHELF_RUN	state, name and prefix: start.c
+ * The new vectors lie on the stack, as a vfork's child has no other memory that goes away with it.
+ *
+ * A program that lies in the shelf is copied to a memfd, as the kernel cannot map the shelf's pages as a file.
+ * What begins with "#!" becomes its interpreter's arguments here, as the kernel would open it by a name it does not find.
+ * A program that the library would not be loaded into is refused by name: statically linked ones, and those that run
+ * with other rights than their caller's.
+ */
+#include <elf.h>
+#include <linux/memfd.h>
+#include <string.h>
+
+#include "run/preload/exec.h"
+#include "run/preload/libc.h"
+#include "run/preload/paths.h"
+
+/* ---- what is to be run ---------------------------------------------------------------------- */
+
+/* Reading a file of either side, by a descriptor that no program has. */
+struct image {
+	bool ours;
+	int fd; /* the kernel's, or a number of the shelf's */
+};
+
+static long image_read(const struct image *im, void *buf, size_t n, off_t at)
+{
+	if (im->ours)
+		return SERVED(shelf_pread(task_here(), im->fd, buf, n, at));
+	return sys_call6(SYS_pread64, im->fd, (long)buf, (long)n, at, 0, 0);
+}
+
+static void image_close(const struct image *im)
+{
+	if (im->ours)
+		SERVED(shelf_close(task_here(), im->fd));
+	else
+		sys_call3(SYS_close, im->fd, 0, 0);
+}
+
+/* Whether the loader takes part: there is a PT_INTERP. */
+static bool image_is_dynamic(const struct image *im, const Elf64_Ehdr *eh)
+{
+	Elf64_Phdr ph;
+
+	for (unsigned i = 0; i < eh->e_phnum; i++) {
+		off_t at = (off_t)(eh->e_phoff + i * sizeof(ph));
+
+		if (image_read(im, &ph, sizeof(ph), at) != sizeof(ph))
+			return false;
+		if (ph.p_type == PT_INTERP)
+			return true;
+	}
+	return false;
+}
+
+static bool image_gains_rights(const struct image *im)
+{
+	struct stat st;
+	long err = im->ours ? SERVED(shelf_fstat(task_here(), im->fd, &st)) : sys_call3(SYS_fstat, im->fd, (long)&st, 0);
+	uint64_t uid = (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0), gid = (uint64_t)sys_call3(SYS_getegid, 0, 0, 0);
+
+	if (err)
+		return false;
+	return (st.st_mode & S_ISUID && st.st_uid != uid) ||
+	       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != gid);
+}
+
+/* The loader run by name has no loader itself, but loads the library. */
+static bool is_loader(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strncmp(slash ? slash + 1 : path, "ld-linux", 8);
+}
+
+static enum image_kind image_look(const struct image *im, const char *path, struct exec_head *head)
+{
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
+
+	memset(head, 0, sizeof(*head));
+	head->len = image_read(im, head->bytes, sizeof(head->bytes) - 1, 0);
+	if (head->len >= 2 && head->bytes[0] == '#' && head->bytes[1] == '!')
+		return IMAGE_SCRIPT;
+	if (head->len < (long)sizeof(*eh) || memcmp(eh->e_ident, ELFMAG, SELFMAG))
+		return IMAGE_OTHER; /* the kernel knows: ENOEXEC, or binfmt_misc */
+	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
+		return IMAGE_FOREIGN;
+	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !image_is_dynamic(im, eh) && !is_loader(path))
+		return IMAGE_STATIC;
+	return image_gains_rights(im) ? IMAGE_RIGHTS : IMAGE_PLAIN;
+}
+
+/* ---- the environment ---------------------------------------------------------------------------- */
+
+static size_t vector_length(char *const *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+/* LD_PRELOAD with us in it: in `buf` if that had to be written. */
+static const char *preload_text(char *buf, size_t size, const char *theirs)
+{
+	size_t n = strlen(runtime.library);
+
+	if (theirs && !strncmp(theirs, runtime.library, n) && (!theirs[n] || theirs[n] == ':' || theirs[n] == ' '))
+		snprintf(buf, size, "LD_PRELOAD=%s", theirs);
+	else
+		snprintf(buf, size, "LD_PRELOAD=%s%s%s", runtime.library, theirs && *theirs ? ":" : "", theirs ? theirs : "");
+	return buf;
+}
+
+static bool is_variable(const char *entry, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(entry, name, n) && entry[n] == '=';
+}
+
+/* OUT has room for the program's variables and four more. */
+static void environment_fill(char **out, char *const *envp, char *preload, char *state)
+{
+	for (; envp && *envp; envp++)
+		if (!is_variable(*envp, "LD_PRELOAD") && !is_variable(*envp, "SHELF_RUN"))
+			*out++ = *envp;
+	*out++ = preload;
+	*out++ = state;
+	*out = NULL;
+}
+
+static void state_text(char *buf, size_t size)
+{
+	bool in = proc_here()->cwd_in;
+
+	snprintf(buf, size, "SHELF_RUN=%c%s%s", !attached() ? '0' : in ? '2' : '1', runtime.name, runtime.prefix);
+}
+
+/* ---- exec ------------------------------------------------------------------------------------------- */
+
+/* Only comes back if it failed. */
+static long kernel_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags)
+{
+	size_t n = vector_length(envp);
+	char *env[n + 4];
+	char preload[PATH_LIMIT], state[PATH_LIMIT + NAME_LIMIT + 16];
+	const char *theirs = libc_env((char **)(uintptr_t)envp, "LD_PRELOAD");
+	long err;
+
+	if (theirs && strlen(theirs) + strlen(runtime.library) + 16 > sizeof(preload))
+		return -E2BIG;
+	preload_text(preload, sizeof(preload), theirs);
+	state_text(state, sizeof(state));
+	environment_fill(env, envp, preload, state);
+	if (attached())
+		numbers_before_exec();
+	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)argv, (long)env, flags, 0);
+	if (attached())
+		numbers_exec_failed();
+	return err;
+}
+
+static long refuse(const char *path, enum image_kind kind)
+{
+	const char *why = kind == IMAGE_STATIC ? "is statically linked, and would not see the shelf" :
+			  kind == IMAGE_RIGHTS ? "runs with other rights than yours, and would not see the shelf" :
+						 "is a program for another machine, and would not see the shelf";
+
+	run_say("shelf run: %s %s: not started\n", path, why);
+	return -EPERM;
+}
+
+/* A program in the shelf, as a descriptor of the kernel's. */
+static long copy_to_memfd(const struct image *im, const char *name)
+{
+	char buf[4096];
+	off_t at = 0;
+	long n, fd = sys_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return fd;
+	while ((n = image_read(im, buf, sizeof(buf), at)) > 0 && sys_call3(SYS_write, fd, (long)buf, n) == n)
+		at += n;
+	if (!n)
+		return fd;
+	sys_call3(SYS_close, fd, 0, 0);
+	return n < 0 ? n : -ENOSPC;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static long exec_ours(const struct image *im, const char *path, char *const *argv, char *const *envp)
+{
+	long err, fd = copy_to_memfd(im, last_part(path));
+
+	if (fd < 0)
+		return fd;
+	image_close(im);
+	err = kernel_exec((int)fd, "", argv, envp, AT_EMPTY_PATH);
+	sys_call3(SYS_close, fd, 0, 0);
+	return err;
+}
+
+static long exec_route(struct exec_call *c, struct route *rt, unsigned depth);
+
+/* "#!interpreter argument": both are cut out of the head. */
+static bool script_split(struct exec_head *head, char **interpreter, char **argument)
+{
+	char *p = head->bytes + 2, *end = strchr(head->bytes, '\n');
+
+	if (!end && head->len == sizeof(head->bytes) - 1 && !strchr(p, ' '))
+		return false; /* the name is cut off */
+	if (end)
+		*end = '\0';
+	for (end = p + strlen(p); end > p && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'); end--)
+		if (end[-1] == '\r')
+			break;
+	*end = '\0';
+	while (*p == ' ' || *p == '\t')
+		p++;
+	*interpreter = p;
+	while (*p && *p != ' ' && *p != '\t')
+		p++;
+	if (*p)
+		*p++ = '\0';
+	while (*p == ' ' || *p == '\t')
+		p++;
+	*argument = *p ? p : NULL;
+	return **interpreter != '\0';
+}
+
+static long exec_script(struct exec_call *c, const char *path, struct exec_head *head, unsigned depth)
+{
+	size_t n = vector_length(c->argv);
+	char *argv[n + 4], **out = argv, *interpreter, *argument;
+	struct exec_call inner = {.argv = argv, .envp = c->envp};
+
+	if (depth >= EXEC_SCRIPTS || !script_split(head, &interpreter, &argument))
+		return depth >= EXEC_SCRIPTS ? -ELOOP : -ENOEXEC;
+	*out++ = interpreter;
+	if (argument)
+		*out++ = argument;
+	*out++ = (char *)(uintptr_t)path;
+	for (size_t i = 1; i < n; i++)
+		*out++ = c->argv[i];
+	*out = NULL;
+	inner.path = interpreter;
+	inner.dirfd = AT_FDCWD;
+	return exec_path(&inner, depth + 1);
+}
+
+/* The name by which an interpreter finds the script again. */
+static long script_name(const struct exec_call *c, const struct route *rt, char *buf, size_t size)
+{
+	if (rt->magic >= 0)
+		return number_path(rt->magic, buf, size);
+	if (*c->path == '/' || c->dirfd == AT_FDCWD)
+		return snprintf(buf, size, "%s", c->path);
+	return snprintf(buf, size, "/dev/fd/%d%s%s", c->dirfd, *c->path ? "/" : "", c->path);
+}
+
+static long exec_kind(struct exec_call *c, struct route *rt, const struct image *im, unsigned depth)
+{
+	struct exec_head head;
+	enum image_kind kind = image_look(im, c->path, &head);
+	long err;
+
+	if (kind == IMAGE_SCRIPT) {
+		char name[PATH_LIMIT + 64];
+
+		err = script_name(c, rt, name, sizeof(name));
+		image_close(im);
+		return err < 0 ? err : exec_script(c, name, &head, depth);
+	}
+	if (kind == IMAGE_STATIC || kind == IMAGE_RIGHTS || kind == IMAGE_FOREIGN) {
+		image_close(im);
+		return refuse(c->path, kind);
+	}
+	if (im->ours) {
+		err = exec_ours(im, c->path, c->argv, c->envp);
+		return err;
+	}
+	image_close(im);
+	return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags);
+}
+
+/* Opens it with the rights that exec asks for. */
+static long exec_open_ours(struct route *rt, struct image *im)
+{
+	struct shelf_task *t = task_here();
+	long fd;
+
+	walk_border = &rt->border;
+	fd = rt->magic >= 0 ? 0 : shelf_faccessat2(t, rt->dirfd, rt->path, X_OK, AT_EACCESS);
+	if (!fd)
+		fd = rt->magic >= 0 ? api_open_hidden(t, rt->magic, "", HIDDEN_NUMBERS) :
+				      api_open_hidden(t, rt->dirfd, rt->path, HIDDEN_NUMBERS);
+	walk_border = NULL;
+	*im = (struct image){true, (int)fd};
+	return min_of(fd, 0L);
+}
+
+static long exec_open(struct exec_call *c, struct route *rt, struct image *im)
+{
+	long fd;
+
+	if (rt->kind == ROUTE_SHELF) {
+		if (!attached())
+			run_attach_shelf();
+		return SERVED(exec_open_ours(rt, im));
+	}
+	fd = sys_call6(SYS_openat, rt->dirfd, (long)rt->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	if (fd < 0 && c->flags & AT_EMPTY_PATH && !*rt->path)
+		fd = sys_call6(SYS_fcntl, rt->dirfd, F_DUPFD_CLOEXEC, 3, 0, 0, 0);
+	*im = (struct image){false, (int)fd};
+	return min_of(fd, 0L);
+}
+
+static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
+{
+	enum route_last last = c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED;
+	struct image im;
+	long err = 0;
+
+	for (unsigned hops = 0; !err && hops < SYMLINK_LIMIT; hops++) {
+		err = exec_open(c, rt, &im);
+		if (!err)
+			return exec_kind(c, rt, &im, depth);
+		if (err == WALK_LEFT) {
+			err = route_again(rt, last);
+			continue;
+		}
+		if (rt->kind == ROUTE_HOST && route_missed(rt, err, last)) {
+			err = 0;
+			continue;
+		}
+		/* It cannot be read, or is no file: the kernel says what that means for exec. */
+		if (rt->kind == ROUTE_HOST)
+			return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags);
+	}
+	return err ? err : -ELOOP;
+}
+
+long exec_path(struct exec_call *c, unsigned depth)
+{
+	struct route rt;
+	long err = route_begin(&rt, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
+
+	if (err)
+		return err;
+	if (c->flags & AT_EMPTY_PATH && rt.kind == ROUTE_SHELF && !*rt.path)
+		rt.magic = rt.dirfd;
+	return exec_route(c, &rt, depth);
+}
+
+static long serve_execve(struct run_regs *r)
+{
+	struct exec_call c = {
+		.dirfd = AT_FDCWD,
+		.path = (const char *)r->di,
+		.argv = (char *const *)r->si,
+		.envp = (char *const *)r->dx,
+	};
+
+	return c.path ? exec_path(&c, 0) : -EFAULT;
+}
+
+static long serve_execveat(struct run_regs *r)
+{
+	struct exec_call c = {
+		.dirfd = (int)r->di,
+		.path = (const char *)r->si,
+		.argv = (char *const *)r->dx,
+		.envp = (char *const *)r->r10,
+		.flags = (int)r->r8,
+	};
+
+	return c.path ? exec_path(&c, 0) : -EFAULT;
+}
+
+void serve_exec_init(void)
+{
+	serve_table[SYS_execve] = serve_execve;
+	serve_table[SYS_execveat] = serve_execveat;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io.c - calls on a descriptor that the shelf answers alone.
+ *
+ * The shelf says EBADF for a number that is not its own; then the kernel makes the call.  For a number of the
+ * shelf's that is not open for this kind of use, the kernel says EBADF as well: the placeholder can do nothing.
+ */
+#include <sys/sendfile.h>
+
+#include "run/preload/serve.h"
+
+/* serve_NAME: CALL with T the task, FD, A..E the arguments behind the descriptor. */
+#define SERVE_FD(name, call)                                                                     \
+	static long serve_##name(struct run_regs *r)                                             \
+	{                                                                                        \
+		struct shelf_task *T = task_here();                                              \
+		const uint64_t A = r->si, B = r->dx, C = r->r10, D = r->r8, E = r->r9;           \
+		const int FD = (int)r->di;                                                       \
+		long n;                                                                          \
+                                                                                                 \
+		(void)A, (void)B, (void)C, (void)D, (void)E;                                     \
+		if (unlikely(!T))                                                                \
+			return run_pass(r);                                                      \
+		n = SERVED(call);                                                                \
+		return likely(n != -EBADF) ? n : pass_number(r, FD);                             \
+	}
+
+/* The same for rare calls: the number is looked at first. */
+#define SERVE_OURS(name, call)                                                                   \
+	SERVE_FD(name, number_is_ours(FD) ? (call) : -EBADF)
+
+SERVE_FD(read, shelf_read(T, FD, (void *)A, B))
+SERVE_FD(write, shelf_write(T, FD, (const void *)A, B))
+SERVE_FD(pread, shelf_pread(T, FD, (void *)A, B, (off_t)C))
+SERVE_FD(pwrite, shelf_pwrite(T, FD, (const void *)A, B, (off_t)C))
+SERVE_FD(readv, shelf_readv(T, FD, (const struct iovec *)A, (int)B))
+SERVE_FD(writev, shelf_writev(T, FD, (const struct iovec *)A, (int)B))
+SERVE_FD(preadv, shelf_preadv(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
+SERVE_FD(pwritev, shelf_pwritev(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
+SERVE_FD(preadv2, shelf_preadv2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E))
+SERVE_FD(pwritev2, shelf_pwritev2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E))
+SERVE_FD(lseek, shelf_lseek(T, FD, (off_t)A, (int)B))
+SERVE_FD(fstat, shelf_fstat(T, FD, (struct stat *)A))
+SERVE_OURS(fsync, shelf_fsync(T, FD))
+SERVE_OURS(fdatasync, shelf_fdatasync(T, FD))
+SERVE_OURS(syncfs, shelf_syncfs(T, FD))
+SERVE_OURS(ftruncate, shelf_ftruncate(T, FD, (off_t)A))
+SERVE_OURS(fallocate, shelf_fallocate(T, FD, (int)A, (off_t)B, (off_t)C))
+SERVE_OURS(fchmod, shelf_fchmod(T, FD, (mode_t)A))
+SERVE_OURS(fchown, shelf_fchown(T, FD, (uid_t)A, (gid_t)B))
+SERVE_OURS(fstatfs, shelf_fstatfs(T, FD, (struct statfs *)A))
+SERVE_OURS(getdents64, shelf_getdents64(T, FD, (void *)A, B))
+SERVE_OURS(getdents, (long)-ENOSYS) /* no libc has used it since 2002 */
+SERVE_OURS(fadvise64, shelf_fadvise(T, FD, (off_t)A, (off_t)B, (int)C))
+SERVE_OURS(readahead, shelf_readahead(T, FD, (off_t)A, B))
+SERVE_OURS(sync_file_range, shelf_sync_file_range(T, FD, (off_t)A, (off_t)B, (unsigned)C))
+SERVE_OURS(flock, shelf_flock(T, FD, (int)A))
+SERVE_OURS(ioctl, shelf_ioctl(T, FD, A, B))
+SERVE_OURS(fgetxattr, shelf_fgetxattr(T, FD, (const char *)A, (void *)B, C))
+SERVE_OURS(fsetxattr, shelf_fsetxattr(T, FD, (const char *)A, (const void *)B, C, (int)D))
+SERVE_OURS(flistxattr, shelf_flistxattr(T, FD, (char *)A, B))
+SERVE_OURS(fremovexattr, shelf_fremovexattr(T, FD, (const char *)A))
+/* What a socket answers for a file. */
+SERVE_OURS(socket_call, (long)-ENOTSOCK)
+
+/* ---- data between a file of the shelf and one of the kernel ---------------------------------------- */
+
+#define CHUNK 8192u /* of the caller's stack, which may be a signal stack */
+
+struct pump {
+	int in, out;
+	bool in_ours, out_ours;
+	off_t *in_pos, *out_pos; /* NULL: the file's own */
+};
+
+static long pump_read(struct pump *p, void *buf, size_t n)
+{
+	if (p->in_ours)
+		return SERVED(p->in_pos ? shelf_pread(task_here(), p->in, buf, n, *p->in_pos) :
+					  shelf_read(task_here(), p->in, buf, n));
+	if (p->in_pos)
+		return sys_call6(SYS_pread64, p->in, (long)buf, (long)n, *p->in_pos, 0, 0);
+	return sys_call3(SYS_read, p->in, (long)buf, (long)n);
+}
+
+static long pump_write(struct pump *p, const void *buf, size_t n)
+{
+	if (p->out_ours)
+		return SERVED(p->out_pos ? shelf_pwrite(task_here(), p->out, buf, n, *p->out_pos) :
+					   shelf_write(task_here(), p->out, buf, n));
+	if (p->out_pos)
+		return sys_call6(SYS_pwrite64, p->out, (long)buf, (long)n, *p->out_pos, 0, 0);
+	return sys_call3(SYS_write, p->out, (long)buf, (long)n);
+}
+
+/* What was read and could not be written is put back, where there is a position to put it back to. */
+static void pump_back(struct pump *p, long n)
+{
+	if (p->in_pos || n <= 0)
+		return;
+	if (p->in_ours)
+		SERVED(shelf_lseek(task_here(), p->in, -n, SEEK_CUR));
+	else
+		sys_call3(SYS_lseek, p->in, -n, SEEK_CUR);
+}
+
+/* One chunk: bytes moved, 0 at the end, or -errno. */
+static long pump_chunk(struct pump *p, size_t want)
+{
+	char buf[CHUNK];
+	long got = pump_read(p, buf, min_of(want, (size_t)CHUNK)), put;
+
+	if (got <= 0)
+		return got;
+	put = pump_write(p, buf, (size_t)got);
+	pump_back(p, got - max_of(put, 0L));
+	if (put > 0) {
+		if (p->in_pos)
+			*p->in_pos += put;
+		if (p->out_pos)
+			*p->out_pos += put;
+	}
+	return put;
+}
+
+static long pump(struct pump *p, size_t want)
+{
+	size_t done = 0;
+	long n = 0;
+
+	while (done < want) {
+		n = pump_chunk(p, want - done);
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return done ? (long)done : n;
+}
+
+static long serve_sendfile(struct run_regs *r)
+{
+	struct pump p = {.in = (int)r->si, .out = (int)r->di};
+	off_t pos, *user = (off_t *)r->dx;
+	long n;
+
+	if (!attached())
+		return run_pass(r);
+	p.in_ours = number_is_ours(p.in);
+	p.out_ours = number_is_ours(p.out);
+	if (!p.in_ours && !p.out_ours)
+		return number_parked(p.in) ? -EBADF : pass_number(r, p.out);
+	if (p.in_ours && p.out_ours)
+		return SERVED(shelf_sendfile(task_here(), p.out, p.in, user, r->r10));
+	if (user && copy_from_user(&pos, user, sizeof(pos)))
+		return -EFAULT;
+	p.in_pos = user ? &pos : NULL;
+	n = pump(&p, min_of(r->r10, (uint64_t)RW_COUNT_MAX));
+	if (user && copy_to_user(user, &pos, sizeof(pos)))
+		return -EFAULT;
+	return n;
+}
+
+static long serve_copy_file_range(struct run_regs *r)
+{
+	bool in, out;
+
+	if (!attached())
+		return run_pass(r);
+	in = number_is_ours((int)r->di);
+	out = number_is_ours((int)r->dx);
+	if (in && out)
+		return SERVED(shelf_copy_file_range(task_here(), (int)r->di, (off_t *)r->si, (int)r->dx, (off_t *)r->r10,
+						    r->r8, (unsigned)r->r9));
+	if (in || out)
+		return -EXDEV;
+	return number_parked((int)r->di) ? -EBADF : pass_number(r, (int)r->dx);
+}
+
+/* Between a file and a pipe of the kernel's. */
+static long serve_splice(struct run_regs *r)
+{
+	struct pump p = {.in = (int)r->di, .out = (int)r->dx};
+	off_t in_pos, out_pos;
+	long n;
+
+	if (!attached())
+		return run_pass(r);
+	p.in_ours = number_is_ours(p.in);
+	p.out_ours = number_is_ours(p.out);
+	if (!p.in_ours && !p.out_ours)
+		return number_parked(p.in) ? -EBADF : pass_number(r, p.out);
+	if ((p.in_ours && p.out_ours) || (r->si && !p.in_ours) || (r->r10 && !p.out_ours))
+		return -EINVAL;
+	if ((r->si && copy_from_user(&in_pos, (void *)r->si, sizeof(in_pos))) ||
+	    (r->r10 && copy_from_user(&out_pos, (void *)r->r10, sizeof(out_pos))))
+		return -EFAULT;
+	p.in_pos = r->si ? &in_pos : NULL;
+	p.out_pos = r->r10 ? &out_pos : NULL;
+	/* One chunk: more might wait for a reader although something was moved already. */
+	n = pump_chunk(&p, r->r8);
+	if ((r->si && copy_to_user((void *)r->si, &in_pos, sizeof(in_pos))) ||
+	    (r->r10 && copy_to_user((void *)r->r10, &out_pos, sizeof(out_pos))))
+		return -EFAULT;
+	return n;
+}
+
+static void add(long nr, serve_fn *fn)
+{
+	serve_table[nr] = fn;
+}
+
+static void add_data(void)
+{
+	add(SYS_read, serve_read);
+	add(SYS_write, serve_write);
+	add(SYS_pread64, serve_pread);
+	add(SYS_pwrite64, serve_pwrite);
+	add(SYS_readv, serve_readv);
+	add(SYS_writev, serve_writev);
+	add(SYS_preadv, serve_preadv);
+	add(SYS_pwritev, serve_pwritev);
+	add(SYS_preadv2, serve_preadv2);
+	add(SYS_pwritev2, serve_pwritev2);
+	add(SYS_lseek, serve_lseek);
+	add(SYS_ftruncate, serve_ftruncate);
+	add(SYS_fallocate, serve_fallocate);
+	add(SYS_fsync, serve_fsync);
+	add(SYS_fdatasync, serve_fdatasync);
+	add(SYS_syncfs, serve_syncfs);
+	add(SYS_fadvise64, serve_fadvise64);
+	add(SYS_readahead, serve_readahead);
+	add(SYS_sync_file_range, serve_sync_file_range);
+	add(SYS_sendfile, serve_sendfile);
+	add(SYS_copy_file_range, serve_copy_file_range);
+	add(SYS_splice, serve_splice);
+}
+
+static void add_rest(void)
+{
+	static const uint16_t sockets[] = {
+		SYS_listen, SYS_getsockname, SYS_getpeername, SYS_setsockopt, SYS_getsockopt, SYS_shutdown,
+		SYS_sendto, SYS_recvfrom, SYS_sendmmsg, SYS_recvmmsg,
+	};
+
+	add(SYS_fstat, serve_fstat);
+	add(SYS_fchmod, serve_fchmod);
+	add(SYS_fchown, serve_fchown);
+	add(SYS_fstatfs, serve_fstatfs);
+	add(SYS_getdents64, serve_getdents64);
+	add(SYS_getdents, serve_getdents);
+	add(SYS_flock, serve_flock);
+	add(SYS_ioctl, serve_ioctl);
+	add(SYS_fgetxattr, serve_fgetxattr);
+	add(SYS_fsetxattr, serve_fsetxattr);
+	add(SYS_flistxattr, serve_flistxattr);
+	add(SYS_fremovexattr, serve_fremovexattr);
+	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++)
+		add(sockets[i], serve_socket_call);
+}
+
+void serve_io_init(void)
+{
+	add_data();
+	add_rest();
+}

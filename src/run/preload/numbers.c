@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * numbers.c - one row of descriptor numbers for the shelf and the kernel.
+ *
+ * Each number of the shelf's has a placeholder in the kernel's table: an O_PATH descriptor of /dev/null, which can
+ * be neither read nor written, so that a call that goes past us fails with EBADF.  Each number of the kernel's has a mark in
+ * the shelf's table.  So the lowest free number is free in both.
+ *
+ * A closed number of the shelf's is parked: free in the shelf's table, placeholder kept.  Opened again it costs no
+ * system call.  Parked numbers do not exist for the program: pass_number() answers EBADF for them, and they are
+ * given up before the kernel gives out a number (numbers_release).
+ *
+ * Marks follow what we see.  One that is missing (a number came by a call that was not seen, or by exec)
+ * is found when the kernel gives a placeholder another number than the shelf did: number_place() then takes the kernel's
+ * word, marks what lies between, and moves the file.
+ *
+ * Races: numbers are given out without a lock common to both tables, so calls of two threads at the same moment may get
+ * them in either order, as in the kernel.  A mark is taken away after the kernel closed the number: one too few is found
+ * as above, one too many would not be.
+ */
+#include <linux/close_range.h>
+
+#include "run/preload/serve.h"
+
+/* ---- parking --------------------------------------------------------------------------------- */
+
+static bool unpark(struct run_proc *p, int fd)
+{
+	uint64_t bit = 1ULL << fd % 64;
+
+	if ((unsigned)fd >= PARKED_NUMBERS || !(load_relaxed(&p->parked[fd / 64]) & bit)) /* the and decides */
+		return false;
+	return and_acq_rel(&p->parked[fd / 64], ~bit) & bit; /* atomic among threads; nothing else is ordered by it */
+}
+
+static void park(struct run_proc *p, int fd)
+{
+	or_acq_rel(&p->parked[fd / 64], 1ULL << fd % 64); /* as in unpark */
+}
+
+void number_drop(int fd)
+{
+	if ((unsigned)fd < PARKED_NUMBERS)
+		park(proc_here(), fd);
+}
+
+static void release_word(struct run_proc *p, unsigned w)
+{
+	uint64_t bits = xchg_acq_rel(&p->parked[w], 0ULL); /* as in unpark */
+
+	for (; bits; bits &= bits - 1)
+		sys_call3(SYS_close, (long)(w * 64 + (unsigned)__builtin_ctzll(bits)), 0, 0);
+}
+
+void numbers_release(void)
+{
+	struct run_proc *p = proc_here();
+
+	for (unsigned w = 0; w < PARKED_NUMBERS / 64; w++)
+		if (load_relaxed(&p->parked[w])) /* the exchange decides */
+			release_word(p, w);
+}
+
+/* ---- marks ------------------------------------------------------------------------------------- */
+
+void number_mark(int fd)
+{
+	if (attached())
+		SERVED(task_mark_host(task_here(), fd));
+}
+
+void number_unmark(int fd)
+{
+	if (attached()) {
+		call_enter();
+		task_unmark_host(task_here(), fd);
+		call_leave();
+	}
+}
+
+long number_host_call(struct run_regs *r)
+{
+	uint64_t a[6];
+	long fd;
+
+	if (!attached())
+		return run_pass(r);
+	regs_args(r, a);
+	numbers_release();
+	fd = host_call((long)r->nr, a);
+	if (fd >= 0)
+		number_mark((int)fd);
+	return fd;
+}
+
+/* ---- placeholders --------------------------------------------------------------------------------- */
+
+static long placeholder(void)
+{
+	long fd = sys_call3(SYS_open, (long)"/dev/null", O_PATH, 0);
+
+	return fd == -EMFILE || fd >= 0 ? fd : sys_call3(SYS_open, (long)runtime.prefix, O_PATH, 0);
+}
+
+/* A placeholder at the lowest number from `min` on. */
+static long placeholder_from(int min)
+{
+	long at, fd = placeholder();
+
+	if (fd < 0 || fd >= min)
+		return fd;
+	at = sys_call3(SYS_fcntl, fd, F_DUPFD, min);
+	sys_call3(SYS_close, fd, 0, 0);
+	return at;
+}
+
+/* The kernel's word: `fd` is `at`. */
+static int move_to(struct shelf_task *t, int fd, int at, unsigned cloexec)
+{
+	int err = shelf_dup3(t, fd, at, cloexec ? O_CLOEXEC : 0);
+
+	shelf_close(t, fd);
+	for (; err >= 0 && fd < at; fd++)
+		if (task_number_kind(t, fd) == FD_NUMBER_NONE && !number_parked(fd))
+			task_mark_host(t, fd);
+	return err;
+}
+
+int number_place_from(int fd, int min, unsigned cloexec)
+{
+	struct shelf_task *t = task_here();
+	long at;
+
+	if (unpark(proc_here(), fd))
+		return fd;
+	at = placeholder_from(min);
+	if (at == fd)
+		return fd;
+	if (at < 0) {
+		shelf_close(t, fd);
+		return (int)at;
+	}
+	return move_to(t, fd, (int)at, cloexec);
+}
+
+int number_place(int fd, unsigned cloexec)
+{
+	return number_place_from(fd, 0, cloexec);
+}
+
+/* ---- exec --------------------------------------------------------------------------------------------- */
+
+static void placeholders_cloexec(bool set)
+{
+	struct shelf_task *t = task_here();
+
+	for (int fd = task_next_number(t, 0); fd >= 0 && fd < HIDDEN_NUMBERS;
+	     fd = task_next_number(t, fd + 1)) {
+		if (task_number_kind(t, fd) != FD_NUMBER_OURS)
+			continue;
+		if (shelf_fcntl(t, fd, F_GETFD, 0) & FD_CLOEXEC)
+			sys_call3(SYS_fcntl, fd, F_SETFD, set ? FD_CLOEXEC : 0);
+	}
+}
+
+void numbers_before_exec(void)
+{
+	numbers_release();
+	call_enter();
+	placeholders_cloexec(true);
+	call_leave();
+}
+
+void numbers_exec_failed(void)
+{
+	call_enter();
+	placeholders_cloexec(false);
+	call_leave();
+}
+
+/* ---- close, dup ------------------------------------------------------------------------------------------ */
+
+static long close_ours(int fd)
+{
+	long err;
+
+	call_enter();
+	number_drop(fd);
+	err = shelf_close(task_here(), fd);
+	if ((unsigned)fd >= PARKED_NUMBERS)
+		sys_call3(SYS_close, fd, 0, 0);
+	call_leave();
+	return err;
+}
+
+static long serve_close(struct run_regs *r)
+{
+	int fd = (int)r->di;
+	long err;
+
+	if (!attached())
+		return run_pass(r);
+	if (likely(number_is_ours(fd)))
+		return close_ours(fd);
+	if (number_parked(fd))
+		return -EBADF;
+	err = sys_call3(SYS_close, fd, 0, 0);
+	if (err != -EBADF) /* closed, whatever it says */
+		number_unmark(fd);
+	return err;
+}
+
+/* A second number for one of ours. */
+static long dup_ours(int fd, int min, bool cloexec)
+{
+	struct shelf_task *t = task_here();
+	long at;
+
+	call_enter();
+	at = shelf_fcntl(t, fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (uintptr_t)min);
+	if (at >= 0)
+		at = number_place_from((int)at, min, cloexec);
+	call_leave();
+	return at;
+}
+
+static long serve_dup(struct run_regs *r)
+{
+	if (attached() && number_is_ours((int)r->di))
+		return dup_ours((int)r->di, 0, false);
+	return number_parked((int)r->di) ? -EBADF : number_host_call(r);
+}
+
+/* In a call.  Numbers that get our file want a placeholder: dup2 of the old one's takes what the kernel has there away. */
+static long dup2_ours(int old, int new, int flags)
+{
+	struct shelf_task *t = task_here();
+	bool placed = task_number_kind(t, new) == FD_NUMBER_OURS || unpark(proc_here(), new);
+	long at;
+
+	if (!placed) {
+		at = sys_call3(SYS_dup3, old, new, 0);
+		if (at < 0)
+			return at;
+	}
+	at = shelf_dup3(t, old, new, flags);
+	if (at < 0 && !placed) {
+		sys_call3(SYS_close, new, 0, 0);
+		task_unmark_host(t, new);
+	}
+	return at;
+}
+
+static long dup2_host(int old, int new, int flags)
+{
+	long at = sys_call3(SYS_dup3, old, new, flags);
+
+	if (at >= 0) {
+		call_enter();
+		unpark(proc_here(), new);
+		task_mark_host(task_here(), new);
+		call_leave();
+	}
+	return at;
+}
+
+static long dup_onto(int old, int new, int flags)
+{
+	bool ours = number_is_ours(old);
+
+	if (!ours && number_parked(old))
+		return -EBADF;
+	if (!ours)
+		return dup2_host(old, new, flags);
+	return SERVED(dup2_ours(old, new, flags));
+}
+
+static long serve_dup2(struct run_regs *r)
+{
+	int old = (int)r->di, new = (int)r->si;
+
+	if (!attached())
+		return run_pass(r);
+	if (old == new)
+		return number_is_ours(old) ? new : pass_number(r, old);
+	return dup_onto(old, new, 0);
+}
+
+static long serve_dup3(struct run_regs *r)
+{
+	int old = (int)r->di, new = (int)r->si, flags = (int)r->dx;
+
+	if (!attached())
+		return run_pass(r);
+	if (old == new || flags & ~O_CLOEXEC)
+		return -EINVAL;
+	return dup_onto(old, new, flags);
+}
+
+static long serve_fcntl(struct run_regs *r)
+{
+	int fd = (int)r->di, cmd = (int)r->si;
+
+	if (!attached())
+		return run_pass(r);
+	if (!number_is_ours(fd)) {
+		if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+			return number_parked(fd) ? -EBADF : number_host_call(r);
+		return pass_number(r, fd);
+	}
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		return dup_ours(fd, (int)r->dx, cmd == F_DUPFD_CLOEXEC);
+	return SERVED(shelf_fcntl(task_here(), fd, cmd, r->dx));
+}
+
+/* ---- close_range ---------------------------------------------------------------------------------------- */
+
+/* The shelf's numbers in [first, last] are closed or marked; the kernel does the same to placeholders. */
+static long serve_close_range(struct run_regs *r)
+{
+	unsigned first = (unsigned)r->di, last = (unsigned)r->si, flags = (unsigned)r->dx;
+	long err;
+
+	if (!attached())
+		return run_pass(r);
+	if (flags & ~(unsigned)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) || first > last)
+		return -EINVAL;
+	numbers_release();
+	if (flags & CLOSE_RANGE_CLOEXEC) {
+		/* Placeholders take the flag only at exec, marks not at all: number_place() may use them again. */
+		err = sys_call3(SYS_close_range, first, last, flags);
+		for (int fd = task_next_number(task_here(), (int)min_of(first, (unsigned)INT_MAX));
+		     !err && fd >= 0 && (unsigned)fd <= last; fd = task_next_number(task_here(), fd + 1))
+			if (number_is_ours(fd))
+				sys_call3(SYS_fcntl, fd, F_SETFD, 0);
+	} else {
+		err = sys_call3(SYS_close_range, first, last, flags);
+	}
+	if (!err)
+		err = SERVED(shelf_close_range(task_here(), first, min_of(last, (unsigned)HIDDEN_NUMBERS - 1), flags));
+	return err;
+}
+
+/* ---- pairs --------------------------------------------------------------------------------------------------- */
+
+static long serve_pair(struct run_regs *r, uint64_t at)
+{
+	int fds[2];
+	uint64_t a[6];
+	long err;
+
+	if (!attached())
+		return run_pass(r);
+	regs_args(r, a);
+	numbers_release();
+	err = host_call((long)r->nr, a);
+	if (err >= 0 && !copy_from_user(fds, (void *)at, sizeof(fds))) {
+		number_mark(fds[0]);
+		number_mark(fds[1]);
+	}
+	return err;
+}
+
+static long serve_pipe(struct run_regs *r)
+{
+	return serve_pair(r, r->di);
+}
+
+static long serve_socketpair(struct run_regs *r)
+{
+	return serve_pair(r, r->r10);
+}
+
+void serve_numbers_init(void)
+{
+	static const uint16_t givers[] = {
+		SYS_socket, SYS_accept, SYS_accept4, SYS_epoll_create, SYS_epoll_create1, SYS_eventfd, SYS_eventfd2,
+		SYS_signalfd, SYS_signalfd4, SYS_timerfd_create, SYS_inotify_init, SYS_inotify_init1, SYS_memfd_create,
+		SYS_userfaultfd, SYS_perf_event_open, SYS_pidfd_open, SYS_pidfd_getfd, SYS_mq_open, SYS_memfd_secret,
+		SYS_fanotify_init, SYS_bpf, SYS_fsopen, SYS_fsmount, SYS_open_by_handle_at, SYS_open_tree, SYS_fspick,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(givers); i++)
+		serve_table[givers[i]] = number_host_call;
+	serve_table[SYS_close] = serve_close;
+	serve_table[SYS_close_range] = serve_close_range;
+	serve_table[SYS_dup] = serve_dup;
+	serve_table[SYS_dup2] = serve_dup2;
+	serve_table[SYS_dup3] = serve_dup3;
+	serve_table[SYS_fcntl] = serve_fcntl;
+	serve_table[SYS_pipe] = serve_pipe;
+	serve_table[SYS_pipe2] = serve_pipe;
+	serve_table[SYS_socketpair] = serve_socketpair;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * route.c - whose is a path: the shelf's or the kernel's.
+ *
+ * An absolute path is the shelf's if it begins with the prefix; a relative one if the directory it starts at is.
+ * A walk that leaves the shelf (".." above the root, an absolute link) comes back with what is left of the path,
+ * which is routed again.  The other way round - the kernel's names, with symbolic links or "..", that lead to the
+ * prefix - is not seen by looking at the text:
+ *	- a path that names the prefix's last component anywhere, or has "..", is resolved here, component by
+ *	  component, with the kernel's readlink;
+ *	- any other one goes to the kernel, which finds an empty directory at the prefix.  Where it says
+ *	  ENOENT or the like, one more call asks whether a symbolic link was on the way; then it is resolved here.
+ *
+ * Data: none but the caller's struct route.  Limits: a path whose symbolic links change while it is resolved here is
+ * resolved in steps, not in one instant.
+ */
+#include <linux/openat2.h>
+#include <string.h>
+
+#include "run/preload/serve.h"
+
+static void to_shelf(struct route *rt, int dirfd, const char *path)
+{
+	rt->kind = ROUTE_SHELF;
+	rt->dirfd = dirfd;
+	rt->path = path;
+}
+
+static void to_host(struct route *rt, int dirfd, const char *path)
+{
+	rt->kind = ROUTE_HOST;
+	rt->dirfd = dirfd;
+	rt->path = path;
+}
+
+/* Behind the prefix: "" is its root. */
+static void to_inside(struct route *rt, const char *rest)
+{
+	to_shelf(rt, AT_FDCWD, *rest ? rest : "/");
+}
+
+static const char *after_prefix(const char *path)
+{
+	size_t n = runtime.prefix_len;
+
+	return !strncmp(path, runtime.prefix, n) && (!path[n] || path[n] == '/') ? path + n : NULL;
+}
+
+/* ---- does the text raise doubts? -------------------------------------------------------------- */
+
+static size_t component_length(const char *p)
+{
+	const char *at = p;
+
+	while (*at && *at != '/')
+		at++;
+	return (size_t)(at - p);
+}
+
+static bool is_last_of_prefix(const char *p, size_t len)
+{
+	return !strncmp(p, runtime.prefix_last, len) && !runtime.prefix_last[len];
+}
+
+static bool is_dotdot(const char *p, size_t len)
+{
+	return len == 2 && p[0] == '.' && p[1] == '.';
+}
+
+static bool doubtful(const char *path)
+{
+	for (;;) {
+		size_t len;
+
+		while (*path == '/')
+			path++;
+		len = component_length(path);
+		if (!len)
+			return false;
+		if (is_last_of_prefix(path, len) || is_dotdot(path, len))
+			return true;
+		path += len;
+	}
+}
+
+/* ---- resolving here ------------------------------------------------------------------------------ */
+
+struct resolver {
+	size_t len; /* of the canonical directory so far, in `at`; "" is the root */
+	char at[PATH_LIMIT];
+	char rest[PATH_LIMIT]; /* still to go */
+	char link[PATH_LIMIT];
+	unsigned links;
+	enum route_last last;
+};
+
+static bool start_at_descriptor(struct resolver *v, int dirfd)
+{
+	char name[32];
+	long n;
+
+	if (dirfd == AT_FDCWD)
+		n = sys_call3(SYS_getcwd, (long)v->at, sizeof(v->at), 0) - 1;
+	else {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", dirfd);
+		n = sys_call3(SYS_readlink, (long)name, (long)v->at, sizeof(v->at) - 1);
+	}
+	if (n < 1 || v->at[0] != '/')
+		return false;
+	v->len = n == 1 ? 0 : (size_t)n;
+	v->at[v->len] = '\0';
+	return true;
+}
+
+static bool push(struct resolver *v, const char *name, size_t len)
+{
+	if (v->len + len + 2 > sizeof(v->at))
+		return false;
+	v->at[v->len] = '/';
+	memcpy(v->at + v->len + 1, name, len);
+	v->len += len + 1;
+	v->at[v->len] = '\0';
+	return true;
+}
+
+static void pop(struct resolver *v)
+{
+	while (v->len && v->at[v->len - 1] != '/')
+		v->len--;
+	if (v->len)
+		v->len--;
+	v->at[v->len] = '\0';
+}
+
+/* The link's target goes in front of the rest.  False: too long, or too many. */
+static bool splice_link(struct resolver *v, size_t n, const char *rest)
+{
+	size_t more = strlen(rest);
+
+	if (n + more + 2 > sizeof(v->rest) || ++v->links > SYMLINK_LIMIT)
+		return false;
+	if (v->link[0] == '/')
+		v->at[v->len = 0] = '\0';
+	else
+		pop(v);
+	memmove(v->rest + n, rest, more + 1); /* begins with a slash, or is empty */
+	memcpy(v->rest, v->link, n);
+	return true;
+}
+
+/* One component off `rest`.  1: go on; 0: the kernel's; -1: at the prefix, with `rest` below it. */
+static int resolve_step(struct resolver *v)
+{
+	const char *p = v->rest;
+	size_t len;
+	long n = -1;
+
+	while (*p == '/')
+		p++;
+	len = component_length(p);
+	if (!len)
+		return 0;
+	if (len == 1 && *p == '.')
+		goto next;
+	if (is_dotdot(p, len)) {
+		pop(v);
+		goto next;
+	}
+	if (!push(v, p, len))
+		return 0;
+	if (!strcmp(v->at, runtime.prefix)) {
+		memmove(v->rest, p + len, strlen(p + len) + 1);
+		return -1;
+	}
+	if (p[len] || v->last == LAST_FOLLOWED)
+		n = sys_call3(SYS_readlink, (long)v->at, (long)v->link, sizeof(v->link) - 1);
+	if (n >= 0)
+		return splice_link(v, (size_t)n, p + len);
+	if (n == -ENOENT && p[len])
+		return 0;
+next:
+	memmove(v->rest, p + len, strlen(p + len) + 1);
+	return 1;
+}
+
+/* True: the path leads into the shelf, and the route says where. */
+static __attribute__((noinline)) bool resolve(struct route *rt, int dirfd, const char *path, enum route_last last)
+{
+	struct resolver v = {.last = last};
+	size_t n = strlen(path);
+	int step = 1;
+
+	if (n >= sizeof(v.rest) || (*path != '/' && !start_at_descriptor(&v, dirfd)))
+		return false;
+	memcpy(v.rest, path, n + 1);
+	if (*path != '/' && !strcmp(v.at, runtime.prefix))
+		step = -1;
+	while (step > 0)
+		step = resolve_step(&v);
+	if (!step)
+		return false;
+	memcpy(rt->border.left, "/", 1);
+	memcpy(rt->border.left + (v.rest[0] != '/'), v.rest, strlen(v.rest) + 1);
+	to_inside(rt, rt->border.left);
+	rt->moved = true;
+	return true;
+}
+
+/* ---- /proc/self/fd and its kin --------------------------------------------------------------------- */
+
+static const char *skip(const char *path, const char *text)
+{
+	size_t n = strlen(text);
+
+	return strncmp(path, text, n) ? NULL : path + n;
+}
+
+/* A decimal number that ends a component; -1: none. */
+static int take_number(const char **path)
+{
+	const char *p = *path;
+	int n = 0;
+
+	if (*p < '0' || *p > '9')
+		return -1;
+	for (; *p >= '0' && *p <= '9' && n < INT_MAX / 16; p++)
+		n = n * 10 + (*p - '0');
+	if (*p && *p != '/')
+		return -1;
+	*path = p;
+	return n;
+}
+
+/* Behind "/proc/self" in whatever spelling, or NULL. */
+static const char *own_proc(const char *path)
+{
+	const char *p = skip(path, "/proc/self"), *q;
+	int pid;
+
+	if (!p)
+		p = skip(path, "/proc/thread-self");
+	if (!p) {
+		q = skip(path, "/proc/");
+		pid = q ? take_number(&q) : -1;
+		p = pid >= 0 && pid == sys_call3(SYS_getpid, 0, 0, 0) ? q : NULL;
+	}
+	return p && *p == '/' ? p : NULL;
+}
+
+static const char *descriptor_text(const char *path)
+{
+	const char *p = skip(path, "/dev/fd/");
+
+	if (p)
+		return p;
+	if (!strcmp(path, "/dev/stdin"))
+		return "0";
+	if (!strcmp(path, "/dev/stdout"))
+		return "1";
+	if (!strcmp(path, "/dev/stderr"))
+		return "2";
+	p = own_proc(path);
+	return p ? skip(p, "/fd/") : NULL;
+}
+
+/* 0: not a path of this kind, or not ours; 1: routed; or -errno. */
+static int route_proc(struct route *rt, const char *path)
+{
+	const char *p = descriptor_text(path);
+	int n;
+
+	if (!p) {
+		p = own_proc(path);
+		p = p && proc_here()->cwd_in ? skip(p, "/cwd") : NULL;
+		if (!p || *p != '/')
+			return 0;
+		while (*p == '/')
+			p++;
+		to_shelf(rt, AT_FDCWD, *p ? p : ".");
+		rt->moved = true;
+		return 1;
+	}
+	n = take_number(&p);
+	if (n < 0)
+		return 0;
+	if (number_parked(n))
+		return -ENOENT;
+	if (!number_is_ours(n))
+		return 0;
+	while (*p == '/')
+		p++;
+	to_shelf(rt, n, p);
+	rt->moved = true;
+	rt->magic = *p ? -1 : n;
+	return 1;
+}
+
+/* ---- the routes --------------------------------------------------------------------------------------- */
+
+static int route_absolute(struct route *rt, int dirfd, const char *path, enum route_last last)
+{
+	const char *inside;
+	int found;
+
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	inside = after_prefix(path);
+	if (inside) {
+		to_inside(rt, inside);
+		return 0;
+	}
+	if (attached() && (path[1] == 'p' || path[1] == 'd')) {
+		found = route_proc(rt, path);
+		if (found)
+			return min_of(found, 0);
+	}
+	if (!doubtful(path) || !resolve(rt, dirfd, path, last))
+		to_host(rt, dirfd, path);
+	return 0;
+}
+
+static int route_relative(struct route *rt, int dirfd, const char *path, enum route_last last)
+{
+	if (dirfd == AT_FDCWD ? proc_here()->cwd_in : number_is_ours(dirfd)) {
+		to_shelf(rt, dirfd, path);
+		return 0;
+	}
+	if (dirfd != AT_FDCWD && number_parked(dirfd))
+		return -EBADF;
+	if (!*path || !doubtful(path) || !resolve(rt, dirfd, path, last))
+		to_host(rt, dirfd, path);
+	return 0;
+}
+
+int route_begin(struct route *rt, int dirfd, const char *path, enum route_last last)
+{
+	long len = 0;
+
+	rt->moved = false;
+	rt->magic = -1;
+	rt->border.prefix = runtime.prefix;
+	rt->border.prefix_len = runtime.prefix_len;
+	if (path)
+		len = user_strnlen(path, PATH_LIMIT);
+	if (len < 0)
+		return -EFAULT;
+	if (!path || len == PATH_LIMIT) { /* whoever has the directory says what is wrong */
+		bool in = path && *path == '/' ? after_prefix(path) != NULL :
+			  dirfd == AT_FDCWD    ? proc_here()->cwd_in :
+						 number_is_ours(dirfd);
+
+		(in ? to_shelf : to_host)(rt, dirfd, path);
+		return 0;
+	}
+	if (*path == '/')
+		return route_absolute(rt, dirfd, path, last);
+	return route_relative(rt, dirfd, path, last);
+}
+
+int route_again(struct route *rt, enum route_last last)
+{
+	rt->moved = true;
+	rt->magic = -1;
+	return route_absolute(rt, AT_FDCWD, rt->border.left, last);
+}
+
+bool route_missed(struct route *rt, long err, enum route_last last)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW, .resolve = RESOLVE_NO_SYMLINKS};
+	long fd;
+
+	if (err != -ENOENT && err != -ENOTDIR && err != -EROFS && err != -EACCES)
+		return false;
+	if (last == LAST_FOLLOWED)
+		how.flags &= ~(uint64_t)O_NOFOLLOW;
+	fd = sys_call6(SYS_openat2, rt->dirfd, (long)rt->path, (long)&how, sizeof(how), 0, 0);
+	if (fd >= 0)
+		sys_call3(SYS_close, fd, 0, 0);
+	return fd == -ELOOP && resolve(rt, rt->dirfd, rt->path, last);
+}
+
+bool route_is_prefix(struct route *rt, uint64_t dev, uint64_t ino)
+{
+	if (ino != runtime.prefix_ino || dev != runtime.prefix_dev)
+		return false;
+	to_inside(rt, "");
+	rt->moved = true;
+	rt->magic = -1;
+	return true;
+}
+
+long route_spell(char *buf, size_t size, const char *inside)
+{
+	size_t n = runtime.prefix_len, more = inside[1] ? strlen(inside) : 0;
+
+	if (n + more + 1 > size)
+		return -ENAMETOOLONG;
+	memmove(buf + n, inside, more);
+	memcpy(buf, runtime.prefix, n);
+	buf[n + more] = '\0';
+	return (long)(n + more);
+}

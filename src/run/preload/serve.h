@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serve.h - the runtime behind `shelf run`: what its files share.
+ *
+ * Data owned:
+ *	runtime		the shelf's name and prefix, [c] after the start; the attached shelf, [a] set once
+ *	struct run_proc	one process: its task, where it stands, what its numbers are.  A child that runs in its
+ *			parent's memory (vfork) has one of its own; all threads of a process share one
+ *	struct run_thread  thread-local: whether a shelf call runs, and the signal that waits for its end
+ *
+ * Life of a call: entry.S -> run_syscall -> a handler by number -> the shelf (between call_enter and
+ * call_leave, where signals wait), or the kernel.  Handlers keep nothing across a kernel call that may block.
+ * Numbers that are not the shelf's, and calls before anything of the shelf was used, go to the kernel as they came.
+ *
+ * Limits: x86-64, glibc.  A process that shares its memory or its descriptors with another without being its thread
+ * (CLONE_VM without CLONE_VFORK, CLONE_FILES without CLONE_THREAD) is taken for a thread of it.
+ */
+#ifndef SHELF_RUN_PRELOAD_SERVE_H
+#define SHELF_RUN_PRELOAD_SERVE_H
+
+#include <signal.h>
+
+#include <stdio.h>
+
+#include "api/api.h"
+#include "base/fault.h"
+#include "base/syscall.h"
+#include "run/preload/sigtable.h"
+#include "run/regs.h"
+
+#define HIDDEN_NUMBERS (1 << 23) /* from here on the shelf's numbers are the runtime's own: no placeholder, no program sees them */
+#define PARKED_NUMBERS 1024u /* higher ones are given back to the kernel at once */
+
+struct run_proc {
+	struct shelf_task *task;
+	uint32_t pid;
+	bool cwd_in; /* in the shelf; the kernel's is the prefix then */
+	bool cwd_moved; /* by the chdir that is under way: to a place in the shelf */
+	bool borrowed; /* runs in its parent's memory */
+	bool adopted; /* borrowed: the task is its own by now */
+	atomic_u64 parked[PARKED_NUMBERS / 64]; /* [a] free numbers whose placeholder is kept: numbers.c */
+	struct sig_table sig;
+};
+
+/* What a call that returns twice leaves for both returns: fork.c. */
+struct run_spawn {
+	uint64_t raw;
+	uint32_t pid; /* whose it is */
+	bool shares_memory;
+	struct run_proc *before;
+	struct run_proc child; /* used if it shares our memory, else its task only */
+};
+#define SPAWN_DEPTH 4 /* vfork in a vfork's child in ... */
+
+struct run_thread {
+	struct run_proc *proc; /* NULL: the process's own */
+	uint32_t in_call;
+	uint32_t pending; /* the signal that waits; its siginfo and the mask to go back to: below */
+	uint64_t mask;
+	siginfo_t info;
+	uint32_t depth; /* of spawn */
+	struct run_spawn *spawn; /* SPAWN_DEPTH of them, mapped at the first fork */
+};
+
+struct runtime {
+	char name[NAME_LIMIT + 1];
+	char prefix[PATH_LIMIT]; /* canonical */
+	size_t prefix_len;
+	const char *prefix_last; /* its last component */
+	uint64_t prefix_dev, prefix_ino;
+	char **environ;
+	const char *library; /* this one, as LD_PRELOAD named it */
+	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
+	atomic_u32 threads; /* 1 until a second one starts */
+	struct run_proc proc;
+};
+
+extern struct runtime runtime;
+extern __thread struct run_thread run_thread __attribute__((tls_model("initial-exec")));
+
+static inline struct run_proc *proc_here(void)
+{
+	struct run_proc *p = run_thread.proc;
+
+	return p ? p : &runtime.proc;
+}
+
+static inline struct shelf_task *task_here(void)
+{
+	return proc_here()->task;
+}
+
+/* ---- shelf calls ------------------------------------------------------------------------- */
+
+void call_deliver(void); /* signal.c */
+
+/* Nested pairs are fine. */
+static inline void call_enter(void)
+{
+	run_thread.in_call++;
+	fence_compiler();
+}
+
+static inline void call_leave(void)
+{
+	fence_compiler();
+	if (likely(--run_thread.in_call == 0) && unlikely(run_thread.pending))
+		call_deliver();
+}
+
+/* SERVED(shelf_call(...)): its result. */
+#define SERVED(call)                       \
+	({                                 \
+		long served_;              \
+		call_enter();              \
+		served_ = (long)(call);    \
+		call_leave();              \
+		served_;                   \
+	})
+
+typedef long serve_fn(struct run_regs *r);
+
+static inline bool attached(void)
+{
+	return proc_here()->task != NULL;
+}
+
+/* start.c: attaches; on failure says why and ends the process. */
+void run_attach_shelf(void);
+/* Text to descriptor 2. */
+void run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void run_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- numbers (numbers.c) -------------------------------------------------------------------- */
+
+static inline bool number_is_ours(int fd)
+{
+	struct shelf_task *t = task_here();
+
+	return t && task_number_kind(t, fd) == FD_NUMBER_OURS;
+}
+
+/* Free, but with a placeholder: the kernel must not see it. */
+static inline bool number_parked(int fd)
+{
+	struct run_proc *p = proc_here();
+
+	return (unsigned)fd < PARKED_NUMBERS && unlikely(load_relaxed(&p->parked[fd / 64]) >> fd % 64 & 1); /* a hint */
+}
+
+/* The kernel makes the call as it came, unless the number is parked. */
+static inline long pass_number(struct run_regs *r, int fd)
+{
+	return unlikely(number_parked(fd)) ? -EBADF : run_pass(r);
+}
+
+/* In a call.  The shelf just gave `fd` out: a placeholder for it.  The number it has in the end (another one, if the
+ * kernel has that one already), or -EMFILE: it is closed again. */
+int number_place(int fd, unsigned cloexec);
+int number_place_from(int fd, int min, unsigned cloexec); /* for F_DUPFD */
+void number_drop(int fd); /* before the shelf closes `fd`: its placeholder is kept */
+/* Before the kernel gives out a number: all parked ones are free for it. */
+void numbers_release(void);
+void number_mark(int fd); /* the kernel has given out `fd` */
+void number_unmark(int fd); /* and closed it */
+/* A kernel call that gives out a number. */
+long number_host_call(struct run_regs *r);
+/* Placeholders' FD_CLOEXEC as the shelf's numbers have it, or all cleared again (exec failed). */
+void numbers_before_exec(void);
+void numbers_exec_failed(void);
+
+/* ---- paths (route.c) -------------------------------------------------------------------------- */
+
+enum route_kind { ROUTE_HOST, ROUTE_SHELF };
+struct route {
+	enum route_kind kind;
+	int dirfd;
+	const char *path; /* for the shelf: below its root; for the kernel: as given, or in `border.left` */
+	bool moved; /* the path or dirfd is not the program's own */
+	int magic; /* /proc/self/fd/N of a number of ours: N, and path is ""; else -1 */
+	struct walk_border border;
+	char text[PATH_LIMIT]; /* a path made by us */
+};
+/* How the last component is treated. */
+enum route_last { LAST_FOLLOWED, LAST_NOT_FOLLOWED };
+
+/* 0 or -errno. */
+int route_begin(struct route *rt, int dirfd, const char *path, enum route_last last);
+/* The walk left the shelf: `border.left` is routed. */
+int route_again(struct route *rt, enum route_last last);
+/* The kernel said `err` for a path of its own: may it lead into the shelf by symbolic links?  True: routed anew. */
+bool route_missed(struct route *rt, long err, enum route_last last);
+/* The kernel found a directory: is it the shelf's root?  True: routed anew. */
+bool route_is_prefix(struct route *rt, uint64_t dev, uint64_t ino);
+/* The text of a shelf's path as the program knows it: prefix and path.  Length, -ENAMETOOLONG. */
+long route_spell(char *buf, size_t size, const char *inside);
+/* The path of number `fd` of ours, as /proc/self/fd shows it.  Length without NUL, or -errno. */
+long number_path(int fd, char *buf, size_t size);
+
+/* The kernel's call number `nr` with the arguments A. */
+static inline long host_call(long nr, const uint64_t a[6])
+{
+	return sys_call6(nr, (long)a[0], (long)a[1], (long)a[2], (long)a[3], (long)a[4], (long)a[5]);
+}
+
+static inline void regs_args(const struct run_regs *r, uint64_t a[6])
+{
+	a[0] = r->di, a[1] = r->si, a[2] = r->dx, a[3] = r->r10, a[4] = r->r8, a[5] = r->r9;
+}
+
+/* ---- handlers by file ---------------------------------------------------------------------------- */
+
+extern serve_fn *serve_table[RUN_NUMBERS];
+void serve_init(void); /* fills it, and says which numbers are wanted */
+void serve_io_init(void);
+void serve_paths_init(void);
+void serve_numbers_init(void);
+void serve_process_init(void);
+void serve_wait_init(void);
+void serve_signal_init(void);
+void serve_map_init(void);
+
+/* ---- processes (fork.c, exec.c) --------------------------------------------------------------------- */
+
+#define RUN_AFTER_SPAWN (RUN_NUMBERS - 1) /* no number of the kernel's: both returns of a fork come by it */
+void serve_exec_init(void);
+void run_thread_ends(void); /* the thread's slot is given back */
+
+/* ---- maps (map.c) ------------------------------------------------------------------------------------ */
+
+/* A fault at `addr` that a map of ours answers: true, and the access is made again.  May turn *sig into SIGBUS. */
+bool map_fault(uintptr_t addr, long code, int *sig, siginfo_t *info);
+
+/* ---- memory that a program gave us (user.S) ----------------------------------------------------------- */
+
+/* Length without NUL up to `max`, or -EFAULT. */
+long user_strnlen(const char *s, size_t max);
+bool user_fixup(uintptr_t *ip);
+
+#endif

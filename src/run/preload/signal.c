@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * signal.c - signals wait for the end of a shelf call, as they wait for the end of a system call.
+ *
+ * The kernel gets our handler in place of each of the program's.  It runs the program's unless a shelf call is under
+ * way in this thread: then the signal is kept, all others are blocked in the interrupted context, and call_leave()
+ * sends it to the thread again and unblocks.  So one kept signal a thread is enough, the order is the kernel's, and a
+ * handler never sees, leaves by longjmp, or unwinds a half-done call.  Faults are for us first: a bad buffer of the
+ * program's becomes EFAULT.
+ *
+ * Data: the process's sig_table, under its lock, which is held for a few stores inside a call.  A vfork's
+ * child has its own.
+ * Limits: a program that blocks SIGSEGV or SIGBUS and passes a bad address dies of it.
+ */
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/fault.h"
+#include "run/preload/serve.h"
+
+#define SA_RESTORER_ 0x04000000
+#define KERNEL_SIGSET 8
+
+extern const char user_fault[];
+void signal_restore(void); /* user.S's kin: rt_sigreturn, for our own handlers */
+
+__asm__(".text\n"
+	".hidden signal_restore\n"
+	".globl signal_restore\n"
+	".type signal_restore, @function\n"
+	"	nop\n" /* unwinders look one byte before a return address */
+	"signal_restore:\n"
+	"	mov	$15, %eax\n"
+	"	syscall\n"
+	".size signal_restore, . - signal_restore\n");
+
+bool user_fixup(uintptr_t *ip)
+{
+	if (*ip < (uintptr_t)user_strnlen || *ip >= (uintptr_t)user_fault)
+		return false;
+	*ip = (uintptr_t)user_fault;
+	return true;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static void table_lock(struct sig_table *t)
+{
+	uint32_t none = 0;
+
+	call_enter();
+	while (!cas_acq_rel(&t->lock, &none, 1u)) { /* pairs with table_unlock */
+		none = 0;
+		sys_call3(SYS_sched_yield, 0, 0, 0);
+	}
+}
+
+static void table_unlock(struct sig_table *t)
+{
+	store_release(&t->lock, 0u); /* pairs with table_lock */
+	call_leave();
+}
+
+static bool is_ours(const struct sig_table *t, int sig)
+{
+	return t->ours >> (sig - 1) & 1;
+}
+
+static bool is_fault(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
+}
+
+static bool has_handler(const struct sig_action *a)
+{
+	return a->handler > 1; /* neither SIG_DFL nor SIG_IGN */
+}
+
+static long kernel_sigaction(int sig, const struct sig_action *new, struct sig_action *old)
+{
+	return sys_call6(SYS_rt_sigaction, sig, (long)new, (long)old, KERNEL_SIGSET, 0, 0);
+}
+
+/* ---- a signal arrives ------------------------------------------------------------------------ */
+
+static void default_action(int sig)
+{
+	struct sig_action dfl = {.flags = SA_RESTORER_, .restorer = (uintptr_t)signal_restore};
+
+	kernel_sigaction(sig, &dfl, NULL);
+}
+
+/* Kept for the end of the call; nothing more comes until then. */
+static void keep(int sig, const siginfo_t *info, ucontext_t *uc)
+{
+	struct run_thread *me = &run_thread;
+	uint64_t all = ~0ULL;
+
+	me->pending = (uint32_t)sig;
+	me->info = *info;
+	memcpy(&me->mask, &uc->uc_sigmask, sizeof(me->mask));
+	all &= ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1)); /* faults are ours to answer */
+	memcpy(&uc->uc_sigmask, &all, sizeof(all));
+}
+
+void call_deliver(void)
+{
+	struct run_thread *me = &run_thread;
+	uint32_t sig = me->pending;
+	uint64_t mask = me->mask;
+
+	me->pending = 0;
+	sys_call6(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), (long)sig,
+		  (long)&me->info, 0, 0);
+	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET, 0, 0);
+}
+
+/* The program's action for it; a handler for once is gone after this. */
+static struct sig_action action_of(int sig)
+{
+	struct sig_table *t = &proc_here()->sig;
+	struct sig_action a;
+
+	table_lock(t);
+	a = t->action[sig];
+	if (a.flags & SA_RESETHAND && has_handler(&a))
+		t->action[sig].handler = 0;
+	table_unlock(t);
+	return a;
+}
+
+/* The program has no handler for a fault: it happens again, and the kernel does what it does. */
+static void no_handler(int sig, const siginfo_t *info, const struct sig_action *a)
+{
+	if (info->si_code <= 0 && a->handler == (uintptr_t)SIG_IGN)
+		return;
+	default_action(sig);
+	if (info->si_code <= 0)
+		sys_call3(SYS_tgkill, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), sig);
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	uintptr_t ip = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+	struct sig_action a;
+
+	if (is_fault(sig) && info->si_code > 0) {
+		if (fault_fixup(&ip) || user_fixup(&ip)) {
+			uc->uc_mcontext.gregs[REG_RIP] = (greg_t)ip;
+			return;
+		}
+		if (map_fault((uintptr_t)info->si_addr, uc->uc_mcontext.gregs[REG_ERR], &sig, info))
+			return;
+	} else if (run_thread.in_call) {
+		keep(sig, info, uc);
+		return;
+	}
+	a = action_of(sig);
+	if (!has_handler(&a))
+		no_handler(sig, info, &a);
+	else if (a.flags & SA_SIGINFO)
+		((void (*)(int, siginfo_t *, void *))a.handler)(sig, info, context);
+	else
+		((void (*)(int))a.handler)(sig);
+}
+
+/* ---- sigaction ----------------------------------------------------------------------------------- */
+
+static struct sig_action ours_for(const struct sig_action *a)
+{
+	return (struct sig_action){
+		.handler = (uintptr_t)on_signal,
+		.flags = a->flags | SA_SIGINFO | SA_RESTORER_,
+		.restorer = a->flags & SA_RESTORER_ ? a->restorer : (uintptr_t)signal_restore,
+		.mask = a->mask,
+	};
+}
+
+/* Table locked. */
+static long set_action(struct sig_table *t, int sig, const struct sig_action *new)
+{
+	struct sig_action mine = *new;
+	bool take = has_handler(new) || is_fault(sig);
+	long err;
+
+	if (take)
+		mine = ours_for(new);
+	if (is_fault(sig) && !has_handler(new)) {
+		mine.flags = (mine.flags & ~(uint64_t)SA_RESETHAND) | SA_NODEFER | SA_ONSTACK;
+		mine.mask = 0;
+	}
+	/* Before the kernel has it: our handler may run at once. */
+	if (take)
+		t->action[sig] = *new;
+	err = kernel_sigaction(sig, &mine, NULL);
+	if (err)
+		return err;
+	t->ours = take ? t->ours | 1ULL << (sig - 1) : t->ours & ~(1ULL << (sig - 1));
+	return 0;
+}
+
+static long change_action(int sig, const struct sig_action *new, struct sig_action *old)
+{
+	struct sig_table *t = &proc_here()->sig;
+	long err;
+
+	table_lock(t);
+	err = is_ours(t, sig) ? 0 : kernel_sigaction(sig, NULL, old);
+	if (is_ours(t, sig))
+		*old = t->action[sig];
+	if (!err && new)
+		err = set_action(t, sig, new);
+	table_unlock(t);
+	return err;
+}
+
+static long serve_sigaction(struct run_regs *r)
+{
+	struct sig_action new, old;
+	int sig = (int)r->di;
+	long err;
+
+	if (sig < 1 || sig >= SIG_NUMBERS || r->r10 != KERNEL_SIGSET || sig == SIGKILL || sig == SIGSTOP)
+		return run_pass(r);
+	if (r->si && copy_from_user(&new, (void *)r->si, sizeof(new)))
+		return -EFAULT;
+	err = change_action(sig, r->si ? &new : NULL, &old);
+	if (!err && r->dx && copy_to_user((void *)r->dx, &old, sizeof(old)))
+		return -EFAULT;
+	return err;
+}
+
+void serve_signal_init(void)
+{
+	static const struct sig_action none;
+
+	serve_table[SYS_rt_sigaction] = serve_sigaction;
+	change_action(SIGSEGV, &none, &(struct sig_action){0});
+	change_action(SIGBUS, &none, &(struct sig_action){0});
+}
