@@ -290,7 +290,7 @@ LOCK_NO_ANALYSIS int flocks_wait_locked(struct slot *self, struct flocks *fs, co
 	flocks_lock(self, fs);
 	if (err == -ETIMEDOUT)
 		neighbour_check(self, fs, w);
-	return err == -EINTR && wait_interrupted(self) ? -EINTR : 0;
+	return wait_ends(self, err) ? -EINTR : 0;
 }
 
 /* With the lock or without it; the caller tells those who are behind us (flocks_taken or _freed). */

@@ -294,7 +294,7 @@ struct walk_border {
 	const char *prefix; /* canonical: no "//", no slash at its end */
 	size_t prefix_len;
 	const char *origin; /* which path it was that left */
-	char left[PATH_LIMIT];
+	char *left; /* PATH_LIMIT bytes */
 };
 extern __thread struct walk_border *walk_border __attribute__((tls_model("initial-exec")));
 /* Behind the prefix, or NULL: the path does not begin with it. */

@@ -18,6 +18,13 @@ bool wait_interrupted(struct slot *self)
 	return !fn || fn(self);
 }
 
+bool wait_ends(struct slot *self, int err)
+{
+	if (err == -EINTR)
+		return wait_interrupted(self);
+	return load_relaxed(&interrupt_hook) && wait_interrupted(self); /* relaxed: only whether there is one */
+}
+
 int waitq_sleep(struct slot *self, struct waitq *q, uint32_t ticket, int64_t timeout_ns)
 {
 	bool whole = timeout_ns >= 0 && timeout_ns <= WAITQ_NAP_NS;
@@ -25,8 +32,8 @@ int waitq_sleep(struct slot *self, struct waitq *q, uint32_t ticket, int64_t tim
 
 	shelf_assert(!epoch_inside(self));
 	err = futex_wait(&q->ticket, ticket, whole ? timeout_ns : WAITQ_NAP_NS);
-	if (err == -EINTR)
-		return wait_interrupted(self) ? -EINTR : 0;
+	if (wait_ends(self, err))
+		return -EINTR;
 	if (err == -ETIMEDOUT && whole)
 		return -ETIMEDOUT;
 	return 0; /* woken, late, or time for another look */

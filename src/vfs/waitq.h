@@ -63,5 +63,10 @@ static inline void waitq_wake(struct waitq *q, int count)
 typedef bool wait_interrupt_fn(struct slot *self);
 void wait_register_interrupt(wait_interrupt_fn *fn);
 bool wait_interrupted(struct slot *self);
+/*
+ * After a sleep that ended with `err`.  The hook is asked whatever it was: the signal may have come between the last look
+ * and the sleep, and then only the end of the nap shows it.
+ */
+bool wait_ends(struct slot *self, int err);
 
 #endif

@@ -357,8 +357,9 @@ static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 
 long exec_path(struct exec_call *c, unsigned depth)
 {
+	char text[PATH_LIMIT];
 	struct route rt;
-	long err = route_begin(&rt, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
+	long err = route_begin(&rt, text, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
 
 	if (err)
 		return err;

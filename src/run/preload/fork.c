@@ -72,9 +72,14 @@ static long spawn_fill(struct run_spawn *s, const struct run_regs *r, uint64_t f
 /* -EAGAIN is what fork says when there is no room. */
 static long spawn(struct run_regs *r, uint64_t flags)
 {
-	struct run_spawn *s = spawn_push();
-	long err = s ? spawn_fill(s, r, flags) : -EAGAIN;
+	struct run_spawn *s;
+	long err;
 
+	/* A child in our memory must not be the one who attaches: the slot would be its own, and ours when it is gone. */
+	if (flags & CLONE_VM && !attached())
+		run_attach_shelf();
+	s = spawn_push();
+	err = s ? spawn_fill(s, r, flags) : -EAGAIN;
 	if (err) {
 		if (s)
 			run_thread.depth--;
@@ -137,6 +142,7 @@ static void child_of_fork(struct run_spawn *s)
 	slot_after_fork();
 	me->depth = 0;
 	me->in_call = 0;
+	run_attach_after_fork();
 	p->borrowed = false;
 	p->task = s->child.task;
 	p->pid = pid_now();

@@ -54,12 +54,20 @@ SERVE_OURS(getdents, (long)-ENOSYS) /* no libc has used it since 2002 */
 SERVE_OURS(fadvise64, shelf_fadvise(T, FD, (off_t)A, (off_t)B, (int)C))
 SERVE_OURS(readahead, shelf_readahead(T, FD, (off_t)A, B))
 SERVE_OURS(sync_file_range, shelf_sync_file_range(T, FD, (off_t)A, (off_t)B, (unsigned)C))
-SERVE_OURS(flock, shelf_flock(T, FD, (int)A))
 SERVE_OURS(ioctl, shelf_ioctl(T, FD, A, B))
 SERVE_OURS(fgetxattr, shelf_fgetxattr(T, FD, (const char *)A, (void *)B, C))
 SERVE_OURS(fsetxattr, shelf_fsetxattr(T, FD, (const char *)A, (const void *)B, C, (int)D))
 SERVE_OURS(flistxattr, shelf_flistxattr(T, FD, (char *)A, B))
 SERVE_OURS(fremovexattr, shelf_fremovexattr(T, FD, (const char *)A))
+static long serve_flock(struct run_regs *r)
+{
+	int fd = (int)r->di;
+
+	if (!number_is_ours(fd))
+		return pass_number(r, fd);
+	return SERVED_WAIT(shelf_flock(task_here(), fd, (int)r->si));
+}
+
 /* What a socket answers for a file. */
 SERVE_OURS(socket_call, (long)-ENOTSOCK)
 

@@ -310,7 +310,7 @@ static long serve_fcntl(struct run_regs *r)
 	}
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
 		return dup_ours(fd, (int)r->dx, cmd == F_DUPFD_CLOEXEC);
-	return SERVED(shelf_fcntl(task_here(), fd, cmd, r->dx));
+	return SERVED_WAIT(shelf_fcntl(task_here(), fd, cmd, r->dx));
 }
 
 /* ---- close_range ---------------------------------------------------------------------------------------- */

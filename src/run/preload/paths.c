@@ -329,13 +329,13 @@ static bool wants_link_itself(const struct path_call *pc, const struct route *rt
 	return rt->magic >= 0 && last == LAST_NOT_FOLLOWED && pc->kind != READS_LINK;
 }
 
-long path_call(const struct path_call *pc, const uint64_t a[6])
+static long path_call_with(const struct path_call *pc, const uint64_t a[6], char *text)
 {
 	enum route_last last = pc->last(a);
 	const char *path = PTR(pc->path);
 	int dirfd = pc->dirfd == NONE ? AT_FDCWD : (int)a[pc->dirfd];
 	struct route rt;
-	long n = route_begin(&rt, dirfd, path, last);
+	long n = route_begin(&rt, text, dirfd, path, last);
 
 	for (unsigned hops = 0; !n && hops < SYMLINK_LIMIT; hops++) {
 		bool again = false;
@@ -355,6 +355,26 @@ long path_call(const struct path_call *pc, const uint64_t a[6])
 		n = route_again(&rt, last);
 	}
 	return n ? n : -ELOOP;
+}
+
+static __attribute__((noinline)) long path_call_nested(const struct path_call *pc, const uint64_t a[6])
+{
+	char text[PATH_LIMIT];
+
+	return path_call_with(pc, a, text);
+}
+
+long path_call(const struct path_call *pc, const uint64_t a[6])
+{
+	struct run_thread *me = &run_thread;
+	long n;
+
+	if (unlikely(me->text_used))
+		return path_call_nested(pc, a);
+	me->text_used = true;
+	n = path_call_with(pc, a, me->text);
+	me->text_used = false;
+	return n;
 }
 
 static long serve_path(struct run_regs *r)

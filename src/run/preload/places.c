@@ -105,6 +105,7 @@ static long two_paths_call(const struct two_paths *tp, const uint64_t a[6], stru
 static long serve_two_paths(const struct two_paths *tp, struct run_regs *r)
 {
 	enum route_last last[2] = {LAST_NOT_FOLLOWED, LAST_NOT_FOLLOWED};
+	char text[2][PATH_LIMIT];
 	struct route rt[2];
 	uint64_t a[6];
 	long err;
@@ -113,7 +114,7 @@ static long serve_two_paths(const struct two_paths *tp, struct run_regs *r)
 	if (tp->links && tp->flags != NONE && a[tp->flags] & AT_SYMLINK_FOLLOW)
 		last[0] = LAST_FOLLOWED;
 	for (int k = 0; k < 2; k++) {
-		err = route_begin(&rt[k], tp->dirfd[k] == NONE ? AT_FDCWD : (int)a[tp->dirfd[k]],
+		err = route_begin(&rt[k], text[k], tp->dirfd[k] == NONE ? AT_FDCWD : (int)a[tp->dirfd[k]],
 				  (const char *)a[tp->path[k]], last[k]);
 		if (err)
 			return err;

@@ -332,10 +332,11 @@ static int route_relative(struct route *rt, int dirfd, const char *path, enum ro
 	return 0;
 }
 
-int route_begin(struct route *rt, int dirfd, const char *path, enum route_last last)
+int route_begin(struct route *rt, char *text, int dirfd, const char *path, enum route_last last)
 {
 	long len = 0;
 
+	rt->border.left = text;
 	rt->moved = false;
 	rt->magic = -1;
 	rt->border.prefix = runtime.prefix;

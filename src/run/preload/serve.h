@@ -58,6 +58,9 @@ struct run_thread {
 	uint32_t pending; /* the signal that waits; its siginfo and the mask to go back to: below */
 	uint64_t mask;
 	siginfo_t info;
+	bool restart; /* the pending signal's action says SA_RESTART */
+	bool text_used; /* stays set if a handler leaves by longjmp: then the stack is used */
+	char text[PATH_LIMIT]; /* of the path call that is under way: `text_used` */
 	uint32_t depth; /* of spawn */
 	struct run_spawn *spawn; /* SPAWN_DEPTH of them, mapped at the first fork */
 };
@@ -118,6 +121,17 @@ static inline void call_leave(void)
 		served_;                   \
 	})
 
+/* The same for a call that may wait: interrupted by a signal whose action says SA_RESTART it is made again. */
+#define SERVED_WAIT(call)                                                          \
+	({                                                                         \
+		long waited_;                                                      \
+		do {                                                               \
+			run_thread.restart = false;                                \
+			waited_ = SERVED(call);                                    \
+		} while (waited_ == -EINTR && run_thread.restart);                 \
+		waited_;                                                           \
+	})
+
 typedef long serve_fn(struct run_regs *r);
 
 static inline bool attached(void)
@@ -127,6 +141,7 @@ static inline bool attached(void)
 
 /* start.c: attaches; on failure says why and ends the process. */
 void run_attach_shelf(void);
+void run_attach_after_fork(void); /* in the child: nobody is attaching */
 /* Text to descriptor 2. */
 void run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void run_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -178,14 +193,18 @@ struct route {
 	const char *path; /* for the shelf: below its root; for the kernel: as given, or in `border.left` */
 	bool moved; /* the path or dirfd is not the program's own */
 	int magic; /* /proc/self/fd/N of a number of ours: N, and path is ""; else -1 */
-	struct walk_border border;
-	char text[PATH_LIMIT]; /* a path made by us */
+	struct walk_border border; /* `left` is PATH_LIMIT bytes of the caller's, for paths that we make */
 };
+
+/*
+ * Memory for `border.left`: the thread's own `text`, but for a handler that interrupted another call of its
+ * thread's, which has it on its stack.  No more stack than needed: it may be a signal's.
+ */
 /* How the last component is treated. */
 enum route_last { LAST_FOLLOWED, LAST_NOT_FOLLOWED };
 
 /* 0 or -errno. */
-int route_begin(struct route *rt, int dirfd, const char *path, enum route_last last);
+int route_begin(struct route *rt, char *text, int dirfd, const char *path, enum route_last last);
 /* The walk left the shelf: `border.left` is routed. */
 int route_again(struct route *rt, enum route_last last);
 /* The kernel said `err` for a path of its own: may it lead into the shelf by symbolic links?  True: routed anew. */

@@ -17,6 +17,7 @@
 
 #include "base/fault.h"
 #include "run/preload/serve.h"
+#include "vfs/waitq.h"
 
 #define SA_RESTORER_ 0x04000000
 #define KERNEL_SIGSET 8
@@ -96,6 +97,7 @@ static void keep(int sig, const siginfo_t *info, ucontext_t *uc)
 	struct run_thread *me = &run_thread;
 	uint64_t all = ~0ULL;
 
+	me->restart = proc_here()->sig.action[sig].flags & SA_RESTART; /* a hint; the kernel's half of it is done */
 	me->pending = (uint32_t)sig;
 	me->info = *info;
 	memcpy(&me->mask, &uc->uc_sigmask, sizeof(me->mask));
@@ -231,11 +233,19 @@ static long serve_sigaction(struct run_regs *r)
 	return err;
 }
 
+/* A sleeper in the shelf: the call ends with EINTR, is left, and is made again if the action says so. */
+static bool sleep_interrupted(struct slot *self)
+{
+	(void)self;
+	return run_thread.pending != 0;
+}
+
 void serve_signal_init(void)
 {
 	static const struct sig_action none;
 
 	serve_table[SYS_rt_sigaction] = serve_sigaction;
+	wait_register_interrupt(sleep_interrupted);
 	change_action(SIGSEGV, &none, &(struct sig_action){0});
 	change_action(SIGBUS, &none, &(struct sig_action){0});
 }

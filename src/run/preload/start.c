@@ -102,20 +102,25 @@ static void attach_now(void)
 	p->task = t;
 }
 
-/* A vfork's child whose parent never used the shelf attaches for it; its own task is for itself. */
+static atomic_u32 attaching;
+
+void run_attach_after_fork(void)
+{
+	store_release(&attaching, 0u); /* another thread of the parent's may have been at it */
+}
+
 void run_attach_shelf(void)
 {
-	static atomic_u32 busy;
 	uint32_t none = 0;
 
 	call_enter();
-	while (!cas_acq_rel(&busy, &none, 1u)) { /* pairs with the store below */
+	while (!cas_acq_rel(&attaching, &none, 1u)) { /* pairs with the store below */
 		none = 0;
 		sys_call3(SYS_sched_yield, 0, 0, 0);
 	}
 	if (!attached())
 		attach_now();
-	store_release(&busy, 0u); /* pairs with the CAS above */
+	store_release(&attaching, 0u); /* pairs with the CAS above */
 	call_leave();
 }
 
