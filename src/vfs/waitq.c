@@ -4,25 +4,35 @@
 
 #include "epoch/epoch.h"
 
-static atomic_ptr(void) interrupt_hook;
+static atomic_ptr(void) interrupt_hook, pending_hook;
+
+static wait_interrupt_fn *hook(atomic_ptr(void) * at)
+{
+	return (wait_interrupt_fn *)(uintptr_t)load_acquire(at); /* pairs with register */
+}
+
+void wait_register_pending(wait_interrupt_fn *fn)
+{
+	store_release(&pending_hook, (void *)(uintptr_t)fn); /* pairs with hook */
+}
 
 void wait_register_interrupt(wait_interrupt_fn *fn)
 {
-	store_release(&interrupt_hook, (void *)(uintptr_t)fn); /* pairs with wait_interrupted */
+	store_release(&interrupt_hook, (void *)(uintptr_t)fn); /* pairs with hook */
 }
 
 bool wait_interrupted(struct slot *self)
 {
-	wait_interrupt_fn *fn = (wait_interrupt_fn *)(uintptr_t)load_acquire(&interrupt_hook); /* pairs with register */
+	wait_interrupt_fn *fn = hook(&interrupt_hook);
 
 	return !fn || fn(self);
 }
 
 bool wait_ends(struct slot *self, int err)
 {
-	if (err == -EINTR)
-		return wait_interrupted(self);
-	return load_relaxed(&interrupt_hook) && wait_interrupted(self); /* relaxed: only whether there is one */
+	wait_interrupt_fn *pending = hook(&pending_hook);
+
+	return pending ? pending(self) : err == -EINTR && wait_interrupted(self);
 }
 
 int waitq_sleep(struct slot *self, struct waitq *q, uint32_t ticket, int64_t timeout_ns)

@@ -64,9 +64,11 @@ typedef bool wait_interrupt_fn(struct slot *self);
 void wait_register_interrupt(wait_interrupt_fn *fn);
 bool wait_interrupted(struct slot *self);
 /*
- * After a sleep that ended with `err`.  The hook is asked whatever it was: the signal may have come between the last look
- * and the sleep, and then only the end of the nap shows it.
+ * Who keeps signals back while a call runs (shelf run) has a hook of another kind: is one kept?  It is asked after every
+ * sleep, as the signal may have come between the last look and the sleep: then the end of the nap shows it.
  */
+void wait_register_pending(wait_interrupt_fn *fn);
+/* After a sleep that ended with `err`: does the call return EINTR? */
 bool wait_ends(struct slot *self, int err);
 
 #endif

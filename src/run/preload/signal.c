@@ -245,7 +245,7 @@ void serve_signal_init(void)
 	static const struct sig_action none;
 
 	serve_table[SYS_rt_sigaction] = serve_sigaction;
-	wait_register_interrupt(sleep_interrupted);
+	wait_register_pending(sleep_interrupted);
 	change_action(SIGSEGV, &none, &(struct sig_action){0});
 	change_action(SIGBUS, &none, &(struct sig_action){0});
 }
