@@ -72,14 +72,13 @@ bool epoch_fence_all(struct slot *self)
 /* Everybody's slot against epoch e; *blocker is the first one in an older epoch. */
 static enum epoch_scan epoch_scan(struct slot *self, uint64_t e, uint32_t *blocker)
 {
-	struct segment *seg = self->seg;
-	uint32_t limit = slot_limit(seg); /* behind the fence: race E */
 	enum epoch_scan result = EPOCH_NOBODY;
-	uint32_t id;
+	uint32_t id = 0;
+	struct slot *slot;
 
-	for (id = 1; id <= limit; id++) {
-		struct slot *slot = slot_by_id(seg, id);
-		uint64_t word = slot ? load_acquire(&slot->epoch) : 0; /* pairs with epoch_exit: race D */
+	/* The limit is read behind the fence: race E. */
+	while ((slot = slot_each(self->seg, &id))) {
+		uint64_t word = load_acquire(&slot->epoch); /* pairs with epoch_exit: race D */
 
 		if (!word)
 			continue;
@@ -141,17 +140,16 @@ bool epoch_stalled(struct segment *seg, uint32_t *slot_id, int64_t *age_ns)
 	struct epoch_root *root = seg->hdr->epoch;
 	uint64_t e = load_acquire(&root->global); /* pairs with epoch_advance_try */
 	uint64_t noted = load_relaxed(&root->blocked); /* a value on its own */
-	uint32_t limit = slot_limit(seg);
-	uint32_t id;
+	struct slot *slot;
+	uint32_t id = 0;
 
 	if (!noted || BLOCKED_EPOCH(noted) != BLOCKED_EPOCH(e))
 		return false;
 	*age_ns = clock_now_monotonic() - (int64_t)(noted >> BLOCKED_EPOCH_BITS) * NS_PER_MS;
 	if (*age_ns < EPOCH_STALL_NS)
 		return false;
-	for (id = 1; id <= limit; id++) {
-		struct slot *slot = slot_by_id(seg, id);
-		uint64_t word = slot ? load_relaxed(&slot->epoch) : 0; /* only named, not relied on */
+	while ((slot = slot_each(seg, &id))) {
+		uint64_t word = load_relaxed(&slot->epoch); /* only named, not relied on */
 
 		if (word && word >> 1 != e) {
 			*slot_id = id;

@@ -15,7 +15,7 @@
  *
  * Bags never move between slots, as no two slots can be changed in one store.  A thread that is gone
  * leaves its bags where they are: the slot's next owner inherits them, and until
- * there is one bags_sweep() frees from them in place.  A sweeper that dies leaves the slot claimed by its pid: the
+ * there is one bags_sweep() frees from them in place.  A sweeper that dies leaves the slot claimed by its tid: the
  * next thread to claim it makes the bags whole.
  */
 #include "base/assert.h"
@@ -153,7 +153,7 @@ static bool slot_hold_idle(struct slot *self, struct slot *slot)
 	if (load_relaxed(&slot->state) != idle) /* a hint; the CAS decides */
 		return false;
 	/* acquire: what the slot's last owner or recoverer left; pairs with its store of SLOT_IDLE */
-	return cas_acq_rel(&slot->state, &idle, load_relaxed(&self->pid) << 8 | SLOT_CLAIMING);
+	return cas_acq_rel(&slot->state, &idle, load_relaxed(&self->tid) << 8 | SLOT_CLAIMING); /* own slot */
 }
 
 static void slot_unhold_idle(struct slot *slot)
@@ -163,16 +163,13 @@ static void slot_unhold_idle(struct slot *slot)
 
 uint64_t bags_sweep(struct slot *self, uint64_t *left)
 {
-	struct segment *seg = self->seg;
-	uint32_t limit = slot_limit(seg);
 	uint64_t freed = 0;
-	uint32_t id;
+	uint32_t id = 0;
+	struct slot *slot;
 
 	*left = 0;
-	for (id = 1; id <= limit; id++) {
-		struct slot *slot = slot_by_id(seg, id);
-
-		if (!slot || !slot_hold_idle(self, slot))
+	while ((slot = slot_each(self->seg, &id))) {
+		if (!slot_hold_idle(self, slot))
 			continue;
 		bags_seal(self, slot);
 		/* Not EPOCH_QUIET: sealed after the last scan began.  Pairs with the CAS of epoch_advance_try. */

@@ -53,15 +53,12 @@ int fd_layer_attach(struct segment *seg)
 
 int64_t fd_files_open(struct segment *seg)
 {
-	uint32_t id, end = slot_limit(seg);
 	int64_t sum = 0;
+	uint32_t id = 0;
+	struct slot *s;
 
-	for (id = 1; id <= end; id++) {
-		struct slot *s = slot_by_id(seg, id);
-
-		if (s)
-			sum += load_relaxed(&s->files); /* a sum of moving parts is an estimate anyway */
-	}
+	while ((s = slot_each(seg, &id)))
+		sum += load_relaxed(&s->files); /* a sum of moving parts is an estimate anyway */
 	return sum;
 }
 

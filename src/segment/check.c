@@ -90,13 +90,12 @@ static void check_runs(struct seg_local *sl, struct segment_counts *out)
 static void check_stocks(struct seg_local *sl, struct segment_counts *out)
 {
 	uint64_t in_stock = 0;
-	uint32_t id, k;
+	uint32_t id = 0, k;
+	struct slot *s;
 
-	for (id = 1; id <= slot_limit(&sl->pub); id++) {
-		struct slot *s = slot_by_id(&sl->pub, id);
-
-		for (k = 0; k < load_relaxed(&s->page_count); k++, in_stock++)
-			if (load_relaxed(&sl->frames[frame_index(sl, s->pages[k])].word) !=
+	while ((s = slot_each(&sl->pub, &id))) {
+		for (k = 0; k < min_of(load_relaxed(&s->page_count), (uint32_t)SLOT_PAGES); k++, in_stock++)
+			if (!frame_has(sl, s->pages[k]) || load_relaxed(&sl->frames[frame_index(sl, s->pages[k])].word) !=
 			    frame_word(PAGE_CACHED, 0, id))
 				check_fail(out, "page in stock is not marked so", id);
 		for (k = 0; k < CACHE_IDS; k++)

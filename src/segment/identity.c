@@ -113,6 +113,12 @@ bool slot_number_in_use(uint32_t pid, uint32_t tid, uint64_t start_time)
 	return start_time && sys_call3(SYS_tgkill, pid, tid, 0) != -ESRCH;
 }
 
+/* kill() takes any thread's number, and finds its process. */
+bool slot_tid_exists(uint32_t tid)
+{
+	return sys_call3(SYS_kill, tid, 0, 0) != -ESRCH;
+}
+
 bool slot_thread_exists(uint32_t pid, uint32_t tid, uint64_t start_time)
 {
 	uint64_t start;

@@ -78,6 +78,8 @@ bool slot_alive(struct segment *seg, uint32_t id); /* pid exists and start time 
 struct slot *slot_by_id(struct segment *seg, uint32_t id); /* NULL: no such slot yet */
 /* Ids in use run from 1 to this.  It grows: whoever must see every reader reads it after its fence. */
 uint32_t slot_limit(const struct segment *seg);
+/* All slots with memory, the spare ones too (slot.c): the one behind *id, which moves on; NULL: that was the last.  From 0. */
+struct slot *slot_each(struct segment *seg, uint32_t *id);
 /* In the child of a fork that ran no atfork handlers: the parent's slots are not ours. */
 void slot_after_fork(void);
 /* A child that ran on this thread's slots (vfork) died in the middle of something: they are a dead thread's from now on. */

@@ -63,6 +63,8 @@ struct alloc_state {
 	atomic_u32 need_fence; /* sticky: a process could not register for membarrier */
 	atomic_u32 slots_made; /* slots with memory: ids 1..slots_made */
 	atomic_u32 chunks_made; /* [G] one past the highest chunk ever committed */
+	atomic_u32 spares_made; /* spare slots with memory */
+	atomic_u32 gate; /* alone.c */
 
 	_Alignas(CACHE_LINE) struct lock grow;
 	uint32_t first_partial; /* [G] no chunk below has uncommitted pages */
@@ -210,6 +212,9 @@ unsigned magazine_limit(const struct seg_local *sl, enum cache_id id);
 unsigned slab_take(struct slot *self, enum cache_id id, unsigned want);
 void slab_give(struct slot *self, enum cache_id id, struct magazine *m, unsigned keep);
 uint64_t slab_release_empties(struct slot *self, enum cache_id id, unsigned keep);
+uint64_t slab_full_map(enum cache_id id);
+/* Objects in use that are nobody's: those in `mask` of slab i are free again. */
+void slab_give_back(struct slot *self, enum cache_id id, uint32_t i, uint64_t mask);
 void slab_rebuild_locked(struct seg_local *sl, enum cache_id id);
 void slab_move_undo_locked(struct seg_local *sl, enum cache_id id, struct slot *dead);
 void magazine_takeover(struct slot *self, struct slot *gone);
@@ -226,10 +231,16 @@ uint32_t slot_gettid(void);
 uint32_t slot_getpid(void);
 bool slot_number_in_use(uint32_t pid, uint32_t tid, uint64_t start_time);
 bool slot_thread_exists(uint32_t pid, uint32_t tid, uint64_t start_time);
+bool slot_tid_exists(uint32_t tid);
 bool slot_process_exists(uint32_t pid, uint64_t start_time);
 void identity_after_fork(void);
 
+/* alone.c */
+bool gate_shut(struct segment *seg); /* somebody wants to be alone */
+void gate_wait(struct segment *seg);
+
 /* slot.c */
+bool slot_unclaim_dead(struct segment *seg, struct slot *s);
 void slots_detach(struct segment *seg);
 void slots_disown(struct segment *seg); /* those of this process's image before exec are nobody's */
 void slots_setup(void);

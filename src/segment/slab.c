@@ -23,7 +23,7 @@ unsigned slab_objects(enum cache_id id)
 	return (unsigned)(PAGE_BYTES / slab_sizes[id]);
 }
 
-static uint64_t slab_full_map(enum cache_id id)
+uint64_t slab_full_map(enum cache_id id)
 {
 	unsigned n = slab_objects(id);
 
@@ -270,6 +270,16 @@ void slab_give(struct slot *self, enum cache_id id, struct magazine *m, unsigned
 	lock_release(&c->lock, &self->locker, LOCK_LEAF);
 	if (n > SLAB_KEEP_EMPTY)
 		slab_release_empties(self, id, SLAB_KEEP_EMPTY);
+}
+
+void slab_give_back(struct slot *self, enum cache_id id, uint32_t i, uint64_t mask)
+{
+	struct seg_local *sl = slot_local(self);
+	struct slab_class *c = slab_class_of(sl, id);
+
+	lock_acquire(&c->lock, &self->locker, LOCK_LEAF);
+	slab_map_give(sl, id, i, mask);
+	lock_release(&c->lock, &self->locker, LOCK_LEAF);
 }
 
 /* ---- after a death ----------------------------------------------------------------------- */

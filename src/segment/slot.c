@@ -3,12 +3,13 @@
  * slot.c - a thread's slot: found, claimed, given back.
  *
  * Data: slot.state and who's who in each slot, alloc_state.slots_made.
- * Protection: state by CAS: IDLE -> CLAIMING|pid -> LIVE -> IDLE.  A claimer that dies leaves its pid in
+ * Protection: state by CAS: IDLE -> CLAIMING|tid -> LIVE -> IDLE.  A claimer that dies leaves its tid in
  * the state, so the next one can undo it.  A dead LIVE slot is takeover.c's business.
  * Fast path: two thread-local loads.  Progress: claiming is lock-free, except
  * when all slots are taken: then one claimer at a time, under flock, clears away the dead.
- * Look at it: slots 1..slot_limit(), state, pid, tid.
- * Limits: a thread's list of segments has room for SLOT_LIST; beyond it finding the slot is a scan.
+ * Look at it: slot_each(), state, pid, tid.
+ * Limits: a thread's list of segments has room for SLOT_LIST; beyond it finding the slot is a scan.  A slot whose
+ * claimer died while claiming is out of use for as long as another thread has that one's number.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -44,6 +45,18 @@ struct slot *slot_by_id(struct segment *seg, uint32_t id)
 uint32_t slot_limit(const struct segment *seg)
 {
 	return load_acquire(&seg_local(seg)->alloc->slots_made); /* pairs with slot_extend */
+}
+
+struct slot *slot_each(struct segment *seg, uint32_t *id)
+{
+	uint32_t max = seg->hdr->max_slots;
+
+	++*id;
+	if (*id > slot_limit(seg) && *id <= max)
+		*id = max + 1;
+	if (*id > max + load_acquire(&seg_local(seg)->alloc->spares_made)) /* pairs with slot_claim_crowded */
+		return NULL;
+	return slot_at(seg, *id);
 }
 
 bool slot_alive(struct segment *seg, uint32_t id)
@@ -85,11 +98,11 @@ static void slot_protect(struct segment *seg, void *page, int prot)
 static bool slot_claim_try(struct segment *seg, struct slot *s)
 {
 	uint32_t state = load_relaxed(&s->state); /* the CAS decides */
-	uint32_t mine = SLOT_CLAIMING | slot_getpid() << 8;
+	uint32_t mine = SLOT_CLAIMING | slot_gettid() << 8;
 	bool ok;
 
 	if ((state & 0xff) == SLOT_CLAIMING) {
-		if (slot_thread_exists(state >> 8, state >> 8, 1))
+		if (slot_tid_exists(state >> 8))
 			return false;
 	} else if (state != SLOT_IDLE && state != SLOT_NONE) {
 		return false;
@@ -99,6 +112,16 @@ static bool slot_claim_try(struct segment *seg, struct slot *s)
 	if (!ok)
 		slot_protect(seg, s, PROT_READ);
 	return ok;
+}
+
+/* A claimer, or a sweeper of bags, died with the slot claimed: it is idle again.  False: nobody did. */
+bool slot_unclaim_dead(struct segment *seg, struct slot *s)
+{
+	if (slot_state_of(s) != SLOT_CLAIMING || !slot_claim_try(seg, s))
+		return false;
+	grow_slot_claimed(s);
+	store_release(&s->state, SLOT_IDLE); /* pairs with the next claim's CAS */
+	return true;
 }
 
 /* One more slot with memory.  False: the limit is reached, or memory is. */
@@ -138,8 +161,17 @@ static struct slot *slot_claim_idle(struct segment *seg)
 {
 	struct slot *s;
 
-	slot_reader_lock(seg);
-	s = slot_claim_any(seg);
+	for (;;) {
+		gate_wait(seg);
+		slot_reader_lock(seg);
+		s = slot_claim_any(seg);
+		if (s && unlikely(gate_shut(seg)))
+			store_release(&s->state, SLOT_IDLE); /* as we found it, or as its dead claimer did */
+		else
+			break;
+		slot_protect(seg, s, PROT_READ);
+		slot_reader_unlock(seg);
+	}
 	slot_reader_unlock(seg);
 	return s;
 }
@@ -200,10 +232,14 @@ static struct slot *slot_claim_crowded(struct segment *seg)
 	if (fd < 0)
 		return NULL;
 	if (sys_call3(SYS_flock, fd, LOCK_EX, 0) == 0 && commit_range(sl, spares, SEG_SLOTS_SPARE * PAGE_BYTES) == 0) {
+		store_release(&sl->alloc->spares_made, SEG_SLOTS_SPARE); /* they have memory; pairs with slot_each */
 		spare = slot_spare(seg);
 		if (spare) {
 			slot_occupy(seg, spare);
-			slot_reap_as(spare);
+			if (unlikely(gate_shut(seg)))
+				store_release(&spare->state, SLOT_IDLE); /* pairs with slot_spare */
+			else
+				slot_reap_as(spare);
 		}
 		got = slot_claim_idle(seg);
 	}

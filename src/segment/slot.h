@@ -47,7 +47,7 @@ struct magazine {
 	void *obj[SLOT_OBJECTS];
 };
 
-/* In the low 8 bits of slot.state; SLOT_CLAIMING has the claimer's pid above them. */
+/* In the low 8 bits of slot.state; SLOT_CLAIMING has the claimer's tid above them. */
 enum slot_state { SLOT_NONE, SLOT_LIVE, SLOT_CLAIMING, SLOT_IDLE };
 
 /* Objects on their way between a magazine and a slab: those in `mask` of slab `frame` - 1 are neither. */

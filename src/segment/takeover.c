@@ -253,10 +253,10 @@ bool slot_takeover(struct slot *self, uint32_t id)
 
 unsigned slot_reap(struct slot *self)
 {
-	uint32_t id, n = slot_limit(self->seg);
 	unsigned freed = 0;
+	uint32_t id = 0;
 
-	for (id = 1; id <= n; id++)
+	while (slot_each(self->seg, &id))
 		freed += slot_takeover(self, id);
 	return freed;
 }

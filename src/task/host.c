@@ -48,10 +48,12 @@ int task_next_number(struct shelf_task *t, int fd)
 
 int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time)
 {
+	struct slot *self = task_slot(t);
+
 	/* As task_adopt_by and shelf_task_adopt. */
 	(void)xchg_acq_rel(&t->owner, task_owner_word(pid, start_time));
 	kill_point();
-	return load_acquire(&t->releaser) ? -ESRCH : 0; /* pairs with the CAS in task_claim */
+	return self && task_claim_settled(self, t) ? 0 : -ESRCH;
 }
 
 int task_refresh_cred(struct shelf_task *t)

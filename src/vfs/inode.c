@@ -49,15 +49,12 @@ static void inode_count(struct slot *self, int64_t change)
 
 int64_t vfs_inodes(struct segment *seg)
 {
-	uint32_t id, end = slot_limit(seg);
 	int64_t sum = 0;
+	uint32_t id = 0;
+	struct slot *s;
 
-	for (id = 1; id <= end; id++) {
-		struct slot *s = slot_by_id(seg, id);
-
-		if (s)
-			sum += load_relaxed(&s->inodes); /* statistics */
-	}
+	while ((s = slot_each(seg, &id)))
+		sum += load_relaxed(&s->inodes); /* statistics */
 	return sum;
 }
 
