@@ -299,11 +299,32 @@ struct shelf_counters {
 };
 int shelf_counters(struct shelf *shelf, struct shelf_counters *out);
 /*
- * Close what dead processes had open, then verify tree, link counts, open files, data pages and allocator.
- * Faults are told to `say` (may be NULL), one sentence each; their number, or -errno.  Takes one directory's lock at a
- * time; on a shelf that is being changed, counts may be reported falsely, and -EAGAIN says that it grew too fast.
+ * Close what dead processes had open, then verify all structures against one another: names, hashes, link counts,
+ * open files, counts of references, data pages, attributes, locks, the allocator.  No damage makes it crash.  `say` gets
+ * a sentence for each fault, and for each thing that a killed call left over (faults: what is wrong; left: a count
+ * too high, an object or pages that are nobody's).
+ * What is left over is known only when no other thread has the shelf (report.alone); until the call ends none gets it.
+ * SHELF_VERIFY_REPAIR: then what is left over is taken back, and counts are put right; `mended` are the faults that
+ * are no more.  Descriptor tables of <shelf/fdtable.h> that stand at no anchor count as nobody's.
+ * On a shelf that is being changed counts may be reported falsely.  `progress` is called now and then.
+ * -ENOMEM, -EROFS.
  */
-int64_t shelf_check(struct shelf *shelf, void (*say)(void *ctx, const char *fault), void *ctx);
+#define SHELF_VERIFY_REPAIR 1u
+struct shelf_check_options {
+	unsigned flags;
+	void (*say)(void *ctx, const char *sentence); /* these two may be NULL */
+	void (*progress)(void *ctx, uint64_t done, uint64_t total);
+	void *ctx;
+};
+struct shelf_check_report {
+	uint64_t inodes, directories, open_files, data_pages; /* found */
+	uint64_t faults, mended, left;
+	uint64_t left_objects, left_pages;
+	int alone;
+};
+int shelf_verify(struct shelf *shelf, const struct shelf_check_options *options, struct shelf_check_report *report);
+/* The same without repair: the number of faults, or -errno. */
+int64_t shelf_check(struct shelf *shelf, void (*say)(void *ctx, const char *sentence), void *ctx);
 
 #ifdef __cplusplus
 }

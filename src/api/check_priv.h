@@ -1,35 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* check_priv.h - what the two halves of shelf_check share. */
+/*
+ * check_priv.h - what the parts of the check share.
+ *
+ *	check_tree.c	directories from the root down: names, hashes, link counts
+ *	check_open.c	tasks, tables, files: what is open, and how often it is counted
+ *	check_inodes.c	what hangs on each inode: pages, attributes, locks; its counts
+ *	check.c		the order of it all, and what is nobody's
+ *
+ * No pointer is followed before it was marked (segment/marks.h).
+ */
 #ifndef SHELF_API_CHECK_PRIV_H
 #define SHELF_API_CHECK_PRIV_H
 
 #include "api/api.h"
+#include "segment/marks.h"
 
+enum seen_kind { SEEN_INODE, SEEN_FILE, SEEN_TABLE, SEEN_PLACE };
+
+/* Something that is counted, and how often it was come upon. */
 struct seen {
-	struct inode *inode;
-	uint32_t names; /* found in directories */
-	uint32_t open; /* found in descriptor tables, or as somebody's place */
+	void *obj;
+	uint32_t names; /* of an inode, in directories */
+	uint32_t refs; /* as many as its count should say */
+	uint8_t kind;
+	bool done; /* what hangs on it was looked at */
 };
 
 struct check {
 	struct slot *self;
-	void (*say)(void *ctx, const char *fault);
-	void *ctx;
-	int64_t faults;
-	bool overflow; /* more inodes than there were at the start */
+	const struct shelf_check_options *o;
+	struct shelf_check_report *report;
+	bool alone, repair; /* repair: and alone */
+	bool grew; /* no memory for all that was come upon */
+	struct seg_marks marks;
 	struct seen *seen; /* open addressing */
-	uint64_t mask;
-	struct inode **queue;
-	uint64_t tail;
-	unsigned char *pages; /* a bit for each page of the segment: a file has it */
-	uint64_t data_pages;
-	size_t seen_bytes, queue_bytes, pages_bytes;
+	uint64_t seen_mask, seen_count;
+	struct inode **queue; /* directories, counted */
+	uint64_t head, tail, queue_room;
+	uint64_t expected; /* inodes, as the counters say: for the progress */
+	uint64_t step;
 };
 
-__attribute__((format(printf, 2, 3))) void check_fault(struct check *c, const char *format, ...);
-struct seen *check_seen(struct check *c, struct inode *inode);
-/* check_files.c */
-void check_open_files(struct check *c);
+/* Damage; `mended` says that it is no more. */
+__attribute__((format(printf, 3, 4))) void check_fault(struct check *c, bool mended, const char *format, ...);
+/* What somebody's death left over. */
+__attribute__((format(printf, 2, 3))) void check_left(struct check *c, const char *format, ...);
+void check_progress(struct check *c);
+
+/* check_seen.c.  NULL: no memory.  The pointer is good until the next call. */
+struct seen *check_seen(struct check *c, void *obj, enum seen_kind kind);
+/* The n-th place of the table; NULL: empty. */
+struct seen *check_seen_at(struct check *c, uint64_t n);
+int check_seen_begin(struct check *c, uint64_t expected);
+void check_seen_end(struct check *c);
+bool check_queue(struct check *c, struct inode *dir);
+/* A count: what it says against what was found. */
+void check_count(struct check *c, struct ref *count, uint32_t should, const char *what, uint64_t number);
+
+/* An inode that somebody names: marked, plausible.  NULL: it is none. */
+struct seen *check_inode(struct check *c, struct inode *inode);
+/* One reference more is expected. */
+void check_holds(struct check *c, struct inode *inode, const char *who);
+
+/* Every entry of a tree whose nodes are marked on the way; false: a node is none. */
+typedef void check_entry_fn(struct check *c, void *ctx, uint64_t index, uint64_t entry);
+bool check_radix(struct check *c, struct radix *r, check_entry_fn *fn, void *ctx);
+
+void check_tree(struct check *c);
+void check_removed(struct check *c); /* directories that were queued since */
+void check_open(struct check *c);
 void check_inodes(struct check *c);
 
 #endif

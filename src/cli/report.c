@@ -291,38 +291,70 @@ static void say_fault(void *ctx, const char *fault)
 	printf("%s: %s\n", (const char *)ctx, fault);
 }
 
-static int check_one(const char *name)
+static void say_progress(void *ctx, uint64_t done, uint64_t total)
 {
+	progress_show("%s: %" PRIu64 " of %" PRIu64 " looked at", (const char *)ctx, done, total);
+}
+
+static void print_result(const char *name, const struct shelf_check_report *r, bool repair)
+{
+	uint64_t n = r->faults;
+
+	printf("%s: %" PRIu64 " fault%s", name, n, n == 1 ? "" : "s");
+	if (repair && r->faults)
+		printf(", %" PRIu64 " mended", r->mended);
+	if (r->left)
+		printf(", %" PRIu64 " left over by dead processes%s", r->left,
+		       repair ? " and taken back" : "; --repair takes them back");
+	if (!r->alone)
+		printf("; others have it, so what may be left over was not looked for");
+	putchar('\n');
+}
+
+static int check_one(const char *name, bool repair)
+{
+	struct shelf_check_options o = {.flags = repair ? SHELF_VERIFY_REPAIR : 0, .say = say_fault, .progress = say_progress,
+					.ctx = (void *)(uintptr_t)name};
+	struct shelf_check_report r;
 	char why[SHELF_WHY];
 	struct shelf *shelf;
-	int64_t faults;
+	int err;
 
 	if (shelf_attach(name, 0, &shelf, why) < 0) {
 		cli_error("%s", why);
 		return EXIT_FAILED;
 	}
-	faults = shelf_check(shelf, say_fault, (void *)(uintptr_t)name);
+	err = shelf_verify(shelf, &o, &r);
+	progress_clear();
 	shelf_detach(shelf);
-	if (faults < 0) {
-		cli_error("%s: %s", name, strerror((int)-faults));
+	if (err) {
+		cli_error("%s: %s", name, strerror(-err));
 		return EXIT_FAILED;
 	}
-	printf("%s: %" PRId64 " fault%s\n", name, faults, faults == 1 ? "" : "s");
-	return faults ? EXIT_FAILED : EXIT_OK;
+	print_result(name, &r, repair);
+	if (repair && !r.alone) {
+		cli_error("%s: repairing needs the shelf alone; end the programs that use it (`shelf stat` counts their threads)", name);
+		return EXIT_FAILED;
+	}
+	return r.faults > r.mended ? EXIT_FAILED : EXIT_OK;
 }
 
 static int check_command(int argc, char **argv)
 {
-	static const struct option options[] = {{NULL, 0, NULL, 0}};
-	int status = EXIT_OK;
+	static const struct option options[] = {{"repair", no_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
+	int c, status = EXIT_OK;
+	bool repair = false;
 
 	opterr = 0;
-	if (getopt_long(argc, argv, "", options, NULL) != -1)
-		return cli_bad_option(argc, argv);
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c != 'r')
+			return cli_bad_option(argc, argv);
+		repair = true;
+	}
 	if (optind == argc)
 		return cli_usage("a name is wanted; `shelf ls` lists the shelves");
 	for (; optind < argc; optind++)
-		if (check_one(argv[optind]))
+		if (check_one(argv[optind], repair))
 			status = EXIT_FAILED;
 	return status;
 }
@@ -332,10 +364,14 @@ const struct command command_check = {
 	.summary = "verify a shelf's structures",
 	.run = check_command,
 	.usage =
-		"usage: shelf check NAME...\n"
+		"usage: shelf check [--repair] NAME...\n"
 		"\n"
-		"Verifies names, link counts, pages and the allocator of each shelf against one another and tells every\n"
-		"fault it finds. Other processes should be at rest: what they are in the middle of may be told as a fault.\n"
+		"Closes what dead processes had open, then verifies names, link counts, open files, counts of references, pages,\n"
+		"attributes, locks and the allocator of each shelf against one another and tells every fault it finds. Other\n"
+		"processes should be at rest: what they are in the middle of may be told as a fault. When no other has the shelf,\n"
+		"what killed calls left over is told too: things counted too often, objects and pages that are nobody's.\n"
 		"\n"
-		"Exit status: 0 no faults, 1 faults or the shelf cannot be attached, 2 usage.\n",
+		"  --repair   take back what is left over, and put wrong counts right; no other process may have the shelf\n"
+		"\n"
+		"Exit status: 0 no faults, or all mended; 1 faults, or the shelf cannot be attached or be had alone; 2 usage.\n",
 };

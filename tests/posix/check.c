@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* What the check finds in a shelf that was damaged, or left with things that are nobody's, and what it mends. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "api/check_priv.h"
+
+#define CRED (&(struct shelf_cred){.caps = SHELF_CAP_ALL})
+
+static char name[TEST_NAME_SIZE], said[4096];
+static struct shelf *shelf;
+static struct shelf_task *t;
+static struct slot *self;
+
+static void say(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	strncat(said, sentence, sizeof(said) - strlen(said) - 2);
+	strcat(said, "\n");
+}
+
+static struct shelf_check_report verify(unsigned flags)
+{
+	struct shelf_check_options o = {.flags = flags, .say = say};
+	struct shelf_check_report r;
+
+	said[0] = 0;
+	assert_int_equal(shelf_verify(shelf, &o, &r), 0);
+	return r;
+}
+
+static int setup(void **state)
+{
+	const struct shelf_options options = {.size = 16 << 20, .mode = 01777};
+
+	(void)state;
+	assert_int_equal(shelf_create(fresh_name(name), &options, &shelf, NULL), 0);
+	assert_int_equal(shelf_task_create(shelf, CRED, &t), 0);
+	self = slot_self((struct segment *)(void *)shelf);
+	assert_int_equal(shelf_mkdir(t, "/dir", 0755), 0);
+	assert_int_equal(shelf_open(t, "/dir/file", O_CREAT | O_RDWR, 0644), 0);
+	assert_int_equal(shelf_pwrite(t, 0, "text", 4, 10000), 4);
+	assert_int_equal(shelf_symlink(t, "dir/file", "/link"), 0);
+	assert_int_equal(shelf_setxattr(t, "/dir/file", "user.a", "b", 1, 0), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	shelf_task_exit(t);
+	shelf_remove(name, NULL);
+	shelf_detach(shelf);
+	return 0;
+}
+
+static struct inode *inode_at(const char *path)
+{
+	struct who w;
+	struct walk k;
+
+	assert_int_equal(who_init(&w, t), 0);
+	epoch_enter(self);
+	assert_int_equal(walk_epoch(&w, NULL, path, 0, &k), 0);
+	epoch_exit(self);
+	return k.inode;
+}
+
+/* Told, mended, and then all is good. */
+static void is_mended(uint64_t faults, uint64_t left, const char *sentence)
+{
+	struct shelf_check_report r = verify(0);
+
+	assert_true(r.alone);
+	assert_int_equal(r.faults, faults);
+	assert_int_equal(r.left, left);
+	assert_non_null(strstr(said, sentence));
+	r = verify(SHELF_VERIFY_REPAIR);
+	assert_int_equal(r.faults, faults);
+	assert_int_equal(r.mended, faults);
+	assert_int_equal(r.left, left);
+	r = verify(0);
+	assert_int_equal(r.faults + r.left, 0);
+}
+
+static void a_good_shelf_has_no_faults_and_all_of_it_is_found(void **state)
+{
+	struct shelf_check_report r = verify(0);
+
+	(void)state;
+	assert_string_equal(said, "");
+	assert_int_equal(r.inodes, 4);
+	assert_int_equal(r.directories, 2);
+	assert_int_equal(r.open_files, 1);
+	assert_int_equal(r.data_pages, 1);
+	assert_true(r.alone);
+}
+
+static void a_wrong_number_of_links_is_told_and_mended(void **state)
+{
+	(void)state;
+	store_relaxed(&inode_at("/dir/file")->nlink, 7);
+	is_mended(1, 0, "has 7 links and 1 names");
+	store_relaxed(&inode_at("/dir")->nlink, 9);
+	is_mended(1, 0, "has 9 links, should have 2");
+	store_relaxed(&inode_at("/dir")->size, 1000);
+	is_mended(1, 0, "says 1000 bytes for 1 entries");
+	store_relaxed(&inode_at("/dir/file")->file.page_count, 5);
+	is_mended(1, 0, "has 1 pages and says 5");
+}
+
+static void a_count_too_high_is_left_over_and_one_too_low_is_a_fault(void **state)
+{
+	struct inode *file = inode_at("/dir/file");
+
+	(void)state;
+	ref_init(&file->refs, 5); /* its names and a descriptor */
+	is_mended(0, 1, "is counted 5 times and held 2 times");
+	ref_init(&file->refs, 1);
+	is_mended(1, 0, "is counted 1 times and held 2 times");
+}
+
+static void what_is_nobody_s_is_taken_back(void **state)
+{
+	struct shelf_counters before, after;
+
+	(void)state;
+	assert_int_equal(shelf_counters(shelf, &before), 0);
+	assert_non_null(cache_alloc(self, CACHE_576));
+	assert_non_null(mem_alloc(self, 100000));
+	is_mended(0, 2, "objects are nobody's");
+	assert_int_equal(shelf_counters(shelf, &after), 0);
+	assert_true(after.used_pages <= before.used_pages);
+	assert_int_equal(shelf_pread(t, 0, said, 4, 10000), 4);
+	assert_memory_equal(said, "text", 4);
+}
+
+static void an_inode_that_no_name_and_no_file_holds_goes_with_its_pages(void **state)
+{
+	struct inode *file = inode_at("/dir/file");
+
+	(void)state;
+	ref_init(&file->refs, 3);
+	assert_int_equal(shelf_unlink(t, "/dir/file"), 0);
+	assert_int_equal(shelf_close(t, 0), 0);
+	assert_int_equal(verify(0).inodes, 3);
+	is_mended(0, 3, "1 pages are nobody's"); /* it and its attribute; its page; the counter of inodes */
+}
+
+static void a_pointer_that_leads_nowhere_is_not_followed(void **state)
+{
+	struct inode *file = inode_at("/dir/file"), *dir = inode_at("/dir");
+	uint64_t pages = load_relaxed(&file->file.pages.root), index = load_relaxed(&dir->dir.index.root);
+
+	(void)state;
+	store_relaxed(&file->file.pages.root, (uint64_t)(uintptr_t)self->seg->hdr + (15 << 20) + 2);
+	assert_int_equal(verify(SHELF_VERIFY_REPAIR).mended, 1); /* the number of pages, not the tree */
+	store_relaxed(&file->file.pages.root, pages);
+	store_relaxed(&dir->dir.index.root, 0x123456789000 + 1);
+	assert_true(verify(0).faults >= 1);
+	assert_non_null(strstr(said, "its index is damaged"));
+	store_relaxed(&dir->dir.index.root, index);
+	verify(SHELF_VERIFY_REPAIR);
+	assert_int_equal(verify(0).faults, 0);
+}
+
+/* ---- others ---------------------------------------------------------------------------------------- */
+
+static atomic_u32 stage;
+
+static void *other(void *arg)
+{
+	(void)arg;
+	slot_self((struct segment *)(void *)shelf);
+	store_release(&stage, 1); /* pairs with the loads below */
+	while (load_acquire(&stage) == 1)
+		usleep(1000);
+	return NULL;
+}
+
+static void while_others_have_the_shelf_nothing_is_taken_back(void **state)
+{
+	struct shelf_check_report r;
+	pthread_t thread;
+
+	(void)state;
+	assert_non_null(cache_alloc(self, CACHE_2048));
+	store_release(&stage, 0); /* these pair with the loads in other() */
+	assert_int_equal(pthread_create(&thread, NULL, other, NULL), 0);
+	while (!load_acquire(&stage))
+		usleep(1000);
+	r = verify(SHELF_VERIFY_REPAIR);
+	assert_false(r.alone);
+	assert_int_equal(r.left + r.faults, 0);
+	store_release(&stage, 2);
+	pthread_join(thread, NULL);
+	is_mended(0, 1, "1 objects are nobody's");
+}
+
+static void *comer(void *arg)
+{
+	(void)arg;
+	CHECK(slot_self((struct segment *)(void *)shelf));
+	store_release(&stage, 1);
+	return NULL;
+}
+
+static void who_comes_meanwhile_waits_for_the_end(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	store_release(&stage, 0);
+	assert_true(segment_alone_begin(self));
+	assert_int_equal(pthread_create(&thread, NULL, comer, NULL), 0);
+	usleep(50000);
+	assert_int_equal(load_acquire(&stage), 0);
+	segment_alone_end(self);
+	pthread_join(thread, NULL);
+	assert_int_equal(load_acquire(&stage), 1);
+}
+
+static int shut_and_die(void *arg)
+{
+	struct shelf *mine;
+
+	(void)arg;
+	CHECK(shelf_attach(name, 0, &mine, NULL) == 0);
+	CHECK(segment_alone_begin(slot_self((struct segment *)(void *)mine)));
+	raise(SIGKILL);
+	return 0;
+}
+
+static void a_gate_that_a_dead_process_shut_is_opened(void **state)
+{
+	(void)state;
+	shelf_task_exit(t);
+	slot_release(self);
+	assert_int_equal(test_in_child(shut_and_die, NULL), 128 + SIGKILL);
+	assert_int_equal(shelf_task_create(shelf, CRED, &t), 0);
+	self = slot_self((struct segment *)(void *)shelf);
+	assert_true(verify(0).alone);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(a_good_shelf_has_no_faults_and_all_of_it_is_found),
+		CASE(a_wrong_number_of_links_is_told_and_mended),
+		CASE(a_count_too_high_is_left_over_and_one_too_low_is_a_fault),
+		CASE(what_is_nobody_s_is_taken_back),
+		CASE(an_inode_that_no_name_and_no_file_holds_goes_with_its_pages),
+		CASE(a_pointer_that_leads_nowhere_is_not_followed),
+		CASE(while_others_have_the_shelf_nothing_is_taken_back),
+		CASE(who_comes_meanwhile_waits_for_the_end),
+		CASE(a_gate_that_a_dead_process_shut_is_opened),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
