@@ -65,6 +65,17 @@ static int unknown_command(const char *name)
 	return EXIT_USAGE;
 }
 
+/* A command that another program does says it itself. */
+static int usage_of(const struct command *command)
+{
+	char *ask[] = {(char *)(uintptr_t)command->name, (char *)(uintptr_t)"--help", NULL};
+
+	if (!command->usage)
+		return command->run(2, ask);
+	fputs(command->usage, stdout);
+	return finish(EXIT_OK);
+}
+
 static int help(int argc, char **argv)
 {
 	const struct command *command;
@@ -76,8 +87,7 @@ static int help(int argc, char **argv)
 	command = find(argv[2]);
 	if (!command)
 		return unknown_command(argv[2]);
-	fputs(command->usage, stdout);
-	return finish(EXIT_OK);
+	return usage_of(command);
 }
 
 int main(int argc, char **argv)
@@ -99,9 +109,7 @@ int main(int argc, char **argv)
 	if (!command)
 		return unknown_command(argv[1]);
 	cli_current = command;
-	if (wants_help(argc - 1, argv + 1)) {
-		fputs(command->usage, stdout);
-		return finish(EXIT_OK);
-	}
+	if (wants_help(argc - 1, argv + 1))
+		return usage_of(command);
 	return finish(command->run(argc - 1, argv + 1));
 }
