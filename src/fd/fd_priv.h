@@ -2,10 +2,10 @@
 /*
  * fd_priv.h - shared by the files of this folder and its tests.
  *
- * How a change of a table runs: the table's lock; an intent record; words by
- * tracked stores; bitmaps; the record cleared; the lock.  Whoever recovers from a
- * death in between (recover.c) has the lock and finds the words as the dead left
- * them, so it can tell from them what was done.
+ * How a change of far numbers and of whole tables runs: the table's lock; an intent
+ * record; words by tracked stores; bitmaps; the record cleared; the lock.  Whoever
+ * recovers from a death in between (recover.c) has the lock and finds the words as the
+ * dead left them, so it can tell from them what was done.  Near numbers: near.c.
  */
 #ifndef SHELF_FD_FD_PRIV_H
 #define SHELF_FD_FD_PRIV_H
@@ -54,6 +54,21 @@ static inline bool fd_intent_begin(struct slot *self, uint32_t op, struct fd_tab
 	return true;
 }
 
+/* For one near word; only the first arguments have a meaning. */
+static inline_always bool fd_near_begin(struct slot *self, struct fd_table *tab, unsigned fd, struct fd_file *file)
+{
+	const uint64_t args[] = {
+		[FD_ARG_TABLE] = (uint64_t)(uintptr_t)tab,
+		[FD_ARG_NUMBER] = fd,
+		[FD_ARG_FILE] = (uint64_t)(uintptr_t)file,
+	};
+
+	if (unlikely(load_relaxed(&self->intent.op))) /* own field */
+		return false;
+	intent_begin(self, INTENT_FD_NEAR, ARRAY_SIZE(args), args);
+	return true;
+}
+
 static inline void fd_intent_end(struct slot *self, bool begun)
 {
 	if (likely(begun))
@@ -70,7 +85,7 @@ static inline void fd_intent_note(struct slot *self, unsigned k, uint64_t v)
 }
 
 /* map.c; all but fd_map_next_used with the table's lock held */
-/* The first four: of numbers beyond the head; below are theirs for all. */
+/* The first four: of far numbers; below are theirs for all. */
 int fd_map_lowest_free_far(struct fd_table *tab, unsigned min, unsigned end);
 atomic_u64 *fd_map_word_far(struct slot *self, struct fd_table *tab, unsigned fd);
 void fd_map_mark_far(struct fd_table *tab, unsigned fd);
@@ -79,39 +94,47 @@ void fd_map_clear_far(struct fd_table *tab, unsigned fd);
 unsigned fd_map_next_used(struct fd_table *tab, unsigned from);
 void fd_map_free(struct slot *self, struct fd_table *tab);
 
-/* The lowest free number in [min, end), -1 if none. */
-static inline int fd_map_lowest_free_locked(struct fd_table *tab, unsigned min, unsigned end)
-{
-	uint64_t free = ~load_relaxed(&tab->used); /* under the lock */
-	unsigned fd;
-
-	if (unlikely(min >= FD_NEAR) || unlikely(!(free >> min)))
-		return fd_map_lowest_free_far(tab, min, end);
-	fd = min + bits_first_one(free >> min);
-	return likely(fd < end) ? (int)fd : -1;
-}
-
 /* The word of `fd` (below FD_NUMBER_MAX), with its page made if need be; NULL: no memory. */
 static inline atomic_u64 *fd_map_word_locked(struct slot *self, struct fd_table *tab, unsigned fd)
 {
-	return likely(fd < FD_NEAR) ? &tab->near[fd] : fd_map_word_far(self, tab, fd);
+	return likely(fd < FD_NEAR) ? fd_near_word(tab, fd) : fd_map_word_far(self, tab, fd);
 }
 
-/* Bitmaps are stored to by the lock's holder alone: no read-modify-write needed, nor any order. */
+/* Near numbers have no bit. */
 static inline void fd_map_mark_locked(struct fd_table *tab, unsigned fd)
 {
-	if (likely(fd < FD_NEAR))
-		store_relaxed(&tab->used, load_relaxed(&tab->used) | BIT_OF(fd));
-	else
+	if (fd >= FD_NEAR)
 		fd_map_mark_far(tab, fd);
 }
 
 static inline void fd_map_clear_locked(struct fd_table *tab, unsigned fd)
 {
-	if (likely(fd < FD_NEAR))
-		store_relaxed(&tab->used, load_relaxed(&tab->used) & ~BIT_OF(fd));
-	else
+	if (fd >= FD_NEAR)
 		fd_map_clear_far(tab, fd);
+}
+
+/* slots.c: far numbers, under the table's lock.  `end` is above FD_NEAR. */
+int fd_far_reserve(struct slot *self, struct fd_table *tab, unsigned min, unsigned end);
+int fd_far_install(struct slot *self, struct fd_table *tab, struct fd_file *file, unsigned min, unsigned end,
+		   unsigned bits);
+void fd_far_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits);
+void fd_far_cancel(struct slot *self, struct fd_table *tab, int fd);
+void fd_far_cancel_dead(struct slot *self, struct fd_table *tab, int fd);
+int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out);
+
+/* near.c */
+/* fd_install from number `min` on. */
+int fd_install_from(struct slot *self, struct fd_table *tab, struct fd_file *file, unsigned min, uint64_t limit,
+		    unsigned bits);
+/* Lock held: until the gate is opened no near word changes but by the caller; see near.c for the exceptions. */
+void fd_gate_close(struct slot *self, struct fd_table *tab);
+void fd_gate_open(struct fd_table *tab);
+/* No lock held: until the word is not what was seen, which had MOVING. */
+void fd_near_wait(struct slot *self, atomic_u64 *word, uint64_t seen);
+
+static inline unsigned fd_limit_of(uint64_t limit)
+{
+	return (unsigned)min_of(limit, (uint64_t)FD_NUMBER_MAX);
 }
 
 /* layer.c */

@@ -33,6 +33,10 @@
 #include "fd/scheme_borrow.h"
 #endif
 
+#ifndef FD_SCHEME_NEAR_FREE
+#define FD_SCHEME_NEAR_FREE 0
+#endif
+
 /*
  * A loan inside a section that the caller entered before and leaves after the return: where the section is all that a loan
  * takes, nothing remains but the word's load, whoever else has the table.

@@ -2,9 +2,9 @@
 /*
  * map.c - the pages of a table, and the bitmaps that find the lowest free number.
  *
- * A bit of `used` for each number, a bit of `full` for each page of 512, and one
- * for each node of 128 pages: the lowest free number is found in at most
- * 1 + 1 + 4 + 2 + 8 words whatever the table holds, so no hint is kept.
+ * A bit of `used` for each far number, a bit of `full` for each page of 512, and one
+ * for each node of 128 pages: the lowest free one is found in at most
+ * 1 + 4 + 2 + 8 words whatever the table holds, so no hint is kept.
  * Written under the table's lock.  Readers without it (fd_next_open) look
  * again at the words themselves.
  */
@@ -326,9 +326,9 @@ unsigned fd_map_next_used(struct fd_table *tab, unsigned from)
 	unsigned fd;
 
 	if (from < FD_NEAR_END) {
-		fd = one_from(&tab->used, FD_NEAR, from);
-		if (fd < FD_NEAR_END)
-			return fd;
+		for (fd = from; fd < FD_NEAR_END; fd++)
+			if (load_relaxed(fd_near_word(tab, fd))) /* the caller looks again */
+				return fd;
 		from = FD_NEAR_END;
 	}
 	if (from < FD_DIR_END) {

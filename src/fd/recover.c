@@ -4,7 +4,8 @@
  *
  * The recovering thread has the dead one's claim on the table's lock, so the
  * words are as the dead left them, but for flags, and for numbers that were
- * published before they died.  Each function may be run again from its start:
+ * published before they died.  Of near numbers a word is as the dead left it if it
+ * has their id (near.c).  Each function may be run again from its start:
  * it looks at the words, and the record is cleared after it.
  *
  * It runs wherever a waiter finds the death, so perhaps under locks: nothing is dropped here.  A reference that only
@@ -152,7 +153,10 @@ static struct fd_file *undo_install(struct intent *dead, struct fd_table *tab, i
 	return step_of(dead) == FD_STEP_COUNTED ? file : NULL;
 }
 
-/* Swapped: the replaced file is ours to drop; not swapped: the reference that was to go in. */
+/*
+ * Swapped: the replaced file is ours to drop; not swapped: the reference that was to go in.  Whichever is in the ledger
+ * already is dropped from there, once.  A file put over itself: one of its references, whichever.
+ */
 static struct fd_file *settle_dup2(struct intent *dead, struct fd_table *tab, int fd)
 {
 	struct fd_file *old =
@@ -163,7 +167,7 @@ static struct fd_file *settle_dup2(struct intent *dead, struct fd_table *tab, in
 		return NULL;
 	if (fd_word_file(fd_word_load(tab, fd)) != file)
 		return file;
-	return old && !in_ledger(intent_slot(dead), old) ? old : NULL;
+	return old;
 }
 
 static struct fd_file *settle_close(struct intent *dead, struct fd_table *tab, int fd)
@@ -206,6 +210,19 @@ static void recover_install(struct slot *self, struct intent *dead)
 static void recover_dup2(struct slot *self, struct intent *dead)
 {
 	recover_one(self, dead, settle_dup2);
+}
+
+/* near.c's list: a word with the dead one's id goes, with the reference that only the record knew. */
+static void recover_near(struct slot *self, struct intent *dead)
+{
+	atomic_u64 *word = fd_near_word(arg_table(dead, FD_ARG_TABLE), (unsigned)arg_number(dead));
+	uint64_t now = load_acquire(word); /* pairs with the dead one's stores */
+	struct fd_file *file = arg_file(dead);
+
+	if ((now & ~(uint64_t)FD_WORD_MOVING) != (FD_WORD_RESERVED | (uint64_t)intent_slot(dead)->locker.id << 32))
+		return;
+	ledger_inherit(self, intent_slot(dead), file, LEDGER_FILE); /* first: once the word is gone nothing tells */
+	(void)cas_acq_rel(word, &now, 0); /* without MOVING fd_cancel_dead may have been faster */
 }
 
 static void home_set(fd_table_home *home, struct fd_table *tab)
@@ -330,6 +347,7 @@ void fd_recover_register(void)
 	intent_register(INTENT_FD_DUP2, recover_dup2);
 	intent_register(INTENT_FD_CLOSE, recover_close);
 	intent_register(INTENT_FD_COPY, recover_copy);
+	intent_register(INTENT_FD_NEAR, recover_near);
 }
 
 #endif

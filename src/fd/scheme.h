@@ -6,6 +6,7 @@
  * A scheme_*.h defines
  *	FD_SCHEME_NAME
  *	FD_SCHEME_PUBLISH_LOCKED	fd_publish takes the table's lock (lookups hold it)
+ *	FD_SCHEME_NEAR_FREE	if it does: near numbers change without the table's lock
  *	fd_borrow fd_return fd_get fd_put	see fd.h
  *	fd_ref_drop(file)		true: that was the last reference
  *	fd_table_lock fd_table_unlock	around every change of the table

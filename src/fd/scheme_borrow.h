@@ -24,6 +24,7 @@
 #include "fd/scheme_section.h"
 
 #define FD_SCHEME_NAME "borrow"
+#define FD_SCHEME_NEAR_FREE 1 /* the others had the table's lock for every change */
 
 static inline int fd_borrow(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
 {

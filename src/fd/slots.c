@@ -1,43 +1,29 @@
 // SPDX-License-Identifier: MIT
 /*
- * slots.c - one number at a time: reserve, publish, dup, dup2, close, flags.
+ * slots.c - far numbers one at a time, dup, dup2 and flags.  Near numbers: near.c.
  *
- * What may happen to a word, and who may do it:
+ * What may happen to a far word, and who may do it:
  *	0 -> open		fd_install, under the lock
  *	0 -> reserved		fd_reserve, under the lock
  *	reserved -> open	fd_publish, by the reserver; no lock needed: nobody else
  *				may store to a reserved word
  *	reserved -> 0		fd_cancel, under the lock
- *	open -> open'		flags: CAS, no lock; dup2: exchange, under the lock
+ *	open -> open'		flags: CAS, no lock; dup2: CAS, under the lock
  *	open -> 0		close: store, under the lock
  * The flags' CAS fails when close or dup2 came between and looks again, so it
- * never marks the next file.  dup2 is one exchange: no moment with EBADF.
+ * never marks the next file.  dup2 is one CAS: no moment with EBADF.
  * Close needs none: which file stands there changes under the lock only, and flags
  * that are set at the same moment go with it.
  */
 #include "fd/fd_priv.h"
 
-/* The exchange that puts a file in another's place: tracked.  acquire: the old one; release: the new one. */
-static uint64_t fd_word_swap(atomic_u64 *word, uint64_t value)
-{
-	uint64_t old = xchg_acq_rel(word, value);
-
-	kill_point();
-	return old;
-}
-
-static unsigned limit_of(uint64_t limit)
-{
-	return (unsigned)min_of(limit, (uint64_t)FD_NUMBER_MAX);
-}
-
 /* ---- reserve, publish, cancel ---------------------------------------------------------------- */
 
 /* The lowest free number and its word; the record names it. */
-static inline_always int claim_locked(struct slot *self, struct fd_table *tab, int min, uint64_t limit,
+static inline_always int claim_locked(struct slot *self, struct fd_table *tab, unsigned min, unsigned end,
 				       atomic_u64 **word)
 {
-	int fd = fd_map_lowest_free_locked(tab, (unsigned)min, limit_of(limit));
+	int fd = fd_map_lowest_free_far(tab, min, end);
 
 	if (fd < 0)
 		return -EMFILE;
@@ -46,17 +32,15 @@ static inline_always int claim_locked(struct slot *self, struct fd_table *tab, i
 	return *word ? fd : -ENOMEM;
 }
 
-int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit)
+int fd_far_reserve(struct slot *self, struct fd_table *tab, unsigned min, unsigned end)
 {
 	atomic_u64 *word;
 	bool begun;
 	int fd;
 
-	if (min < 0 || (min > 0 && (uint64_t)min >= limit))
-		return -EINVAL;
 	fd_table_lock(self, tab);
 	begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, NULL);
-	fd = claim_locked(self, tab, min, limit, &word);
+	fd = claim_locked(self, tab, min, end, &word);
 	if (fd >= 0) {
 		tracked_store(word, FD_WORD_RESERVED | (uint64_t)self->locker.id << 32);
 		fd_map_mark_locked(tab, (unsigned)fd);
@@ -66,8 +50,7 @@ int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit)
 	return fd;
 }
 
-void fd_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file,
-		unsigned bits)
+void fd_far_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits)
 {
 	atomic_u64 *word = fd_word_of(tab, fd);
 	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, fd, file);
@@ -93,7 +76,7 @@ static void cancel_locked(struct slot *self, struct fd_table *tab, int fd, atomi
 	fd_intent_end(self, begun);
 }
 
-void fd_cancel(struct slot *self, struct fd_table *tab, int fd)
+void fd_far_cancel(struct slot *self, struct fd_table *tab, int fd)
 {
 	atomic_u64 *word = fd_word_of(tab, fd);
 
@@ -103,7 +86,7 @@ void fd_cancel(struct slot *self, struct fd_table *tab, int fd)
 	fd_table_unlock(self, tab);
 }
 
-void fd_cancel_dead(struct slot *self, struct fd_table *tab, int fd)
+void fd_far_cancel_dead(struct slot *self, struct fd_table *tab, int fd)
 {
 	atomic_u64 *word = fd_word_of(tab, fd);
 	uint64_t now;
@@ -127,7 +110,8 @@ static inline void file_to_record(struct slot *self, struct fd_file *file, bool 
 	kill_point();
 }
 
-int fd_install(struct slot *self, struct fd_table *tab, struct fd_file *file, uint64_t limit, unsigned bits)
+int fd_far_install(struct slot *self, struct fd_table *tab, struct fd_file *file, unsigned min, unsigned end,
+		   unsigned bits)
 {
 	atomic_u64 *word;
 	bool begun;
@@ -135,7 +119,7 @@ int fd_install(struct slot *self, struct fd_table *tab, struct fd_file *file, ui
 
 	fd_table_lock(self, tab);
 	begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, file);
-	fd = claim_locked(self, tab, 0, limit, &word);
+	fd = claim_locked(self, tab, min, end, &word);
 	if (likely(fd >= 0)) {
 		file_to_record(self, file, begun);
 		tracked_store(word, fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
@@ -148,113 +132,138 @@ int fd_install(struct slot *self, struct fd_table *tab, struct fd_file *file, ui
 
 /* ---- dup ---------------------------------------------------------------------------------------- */
 
-/* One more reference, for the record: if we die it is dropped unless it found its slot. */
-static void take_for_record(struct slot *self, struct fd_file *file, bool begun)
+/* The file may lose its number while we look for another: so it is held. */
+int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t limit, unsigned bits)
 {
-	fd_ref_take(file);
+	struct fd_file *file;
+	int err = fd_get(self, tab, fd, &file);
+
+	if (err)
+		return err;
+	if (min < 0 || (uint64_t)min >= limit)
+		err = -EINVAL;
+	else
+		err = fd_install_from(self, tab, file, (unsigned)min, limit, bits);
+	if (err < 0)
+		fd_put(self, file);
+	return err;
+}
+
+/* From the caller's ledger to the record and back: in both orders it is known, and dropped once, at any moment. */
+static void file_to_dup2(struct slot *self, struct fd_file *file, bool begun)
+{
 	if (begun) {
 		intent_set(self, FD_ARG_FILE, (uint64_t)(uintptr_t)file);
 		intent_step(self, FD_STEP_COUNTED);
 	}
+	kill_point();
+	fd_forget(self, file);
+	kill_point();
 }
 
-static int dup_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int min,
-		      uint64_t limit, unsigned bits)
+static void file_from_dup2(struct slot *self, struct fd_file *file, bool begun)
 {
-	bool begun = fd_intent_begin(self, INTENT_FD_INSTALL, tab, -1, NULL);
-	atomic_u64 *word;
-	int fd = claim_locked(self, tab, min, limit, &word);
+	fd_note(self, file);
+	kill_point();
+	if (begun)
+		intent_step(self, FD_STEP_BEGUN);
+}
 
-	if (fd >= 0) {
-		take_for_record(self, file, begun);
-		tracked_store(
-			word,
-			fd_word_make(file, bits)); /* release: the file; pairs with fd_word_load */
-		fd_map_mark_locked(tab, (unsigned)fd);
+/*
+ * The file into the word.  0; -EBUSY: *old is reserved.  Between look and CAS flags may change, and of a near word
+ * one late close or open may come (near.c).
+ */
+static int dup2_swap(struct slot *self, atomic_u64 *word, struct fd_file *file, unsigned bits, uint64_t *old, bool begun)
+{
+	bool given = false;
+
+	*old = load_acquire(word); /* the file that goes; pairs with fd_publish */
+	while (!(*old & FD_WORD_RESERVED)) {
+		fd_intent_note(self, FD_ARG_OLD, *old);
+		if (!given)
+			file_to_dup2(self, file, begun);
+		given = true;
+		if (tracked_cas(word, old, fd_word_make(file, bits))) /* release: the file; pairs with fd_word_load */
+			return 0;
+	}
+	if (given)
+		file_from_dup2(self, file, begun);
+	return -EBUSY;
+}
+
+static int dup2_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int newfd, unsigned bits,
+		       uint64_t *old, struct fd_file **replaced)
+{
+	bool begun = fd_intent_begin(self, INTENT_FD_DUP2, tab, newfd, NULL);
+	atomic_u64 *word = fd_map_word_locked(self, tab, (unsigned)newfd);
+	int err = -ENOMEM;
+
+	*old = 0;
+	if (word) {
+		fd_gate_close(self, tab);
+		err = dup2_swap(self, word, file, bits, old, begun);
+	}
+	if (!err) {
+		fd_map_mark_locked(tab, (unsigned)newfd);
+		*replaced = fd_word_file(*old);
+		if (*replaced)
+			fd_hand_over(self, *replaced, begun);
+		err = newfd;
 	}
 	fd_intent_end(self, begun);
-	return fd;
+	fd_gate_open(tab); /* after the record: see near.c */
+	return err;
 }
 
-int fd_dup(struct slot *self, struct fd_table *tab, int fd, int min, uint64_t limit, unsigned bits)
+/*
+ * Takes the caller's reference, which is in the ledger, unless it fails.  Onto a number that is being closed or opened
+ * at this moment: once that is done.
+ */
+static int dup2_held(struct slot *self, struct fd_table *tab, struct fd_file *file, int newfd, unsigned bits,
+		     struct fd_file **replaced)
 {
 	uint64_t old;
 	int err;
 
-	fd_table_lock(self, tab);
-	old = fd_word_load(tab, fd);
-	if (!fd_word_is_open(old))
-		err = -EBADF;
-	else if (min < 0 || (uint64_t)min >= limit)
-		err = -EINVAL;
-	else
-		err = dup_locked(self, tab, fd_word_file(old), min, limit, bits);
-	fd_table_unlock(self, tab);
-	return err;
-}
-
-static int dup2_locked(struct slot *self, struct fd_table *tab, struct fd_file *file, int newfd,
-		       unsigned bits, struct fd_file **replaced)
-{
-	bool begun = fd_intent_begin(self, INTENT_FD_DUP2, tab, newfd, NULL);
-	atomic_u64 *word = fd_map_word_locked(self, tab, (unsigned)newfd);
-	uint64_t old;
-	int err = -ENOMEM;
-
-	if (!word)
-		goto out;
-	err = -EBUSY;
-	old = load_relaxed(word); /* under the lock only its flags can change */
-	if (old & FD_WORD_RESERVED)
-		goto out;
-	fd_intent_note(self, FD_ARG_OLD, old);
-	take_for_record(self, file, begun);
-	old = fd_word_swap(word, fd_word_make(file, bits));
-	fd_map_mark_locked(tab, (unsigned)newfd);
-	*replaced = fd_word_file(old);
-	if (*replaced)
-		fd_hand_over(self, *replaced, begun);
-	err = newfd;
-out:
-	fd_intent_end(self, begun);
+	do {
+		fd_table_lock(self, tab);
+		err = dup2_locked(self, tab, file, newfd, bits, &old, replaced);
+		fd_table_unlock(self, tab);
+		if (err == -EBUSY && old & FD_WORD_MOVING)
+			fd_near_wait(self, fd_near_word(tab, (unsigned)newfd), old);
+	} while (err == -EBUSY && old & FD_WORD_MOVING);
+	if (err < 0)
+		fd_put(self, file);
 	return err;
 }
 
 int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint64_t limit,
 	    unsigned bits, struct fd_file **replaced)
 {
-	uint64_t old;
+	struct fd_file *file;
 	int err;
 
 	*replaced = NULL;
-	if (newfd < 0 || (unsigned)newfd >= limit_of(limit))
+	if (newfd < 0 || (unsigned)newfd >= fd_limit_of(limit))
 		return -EBADF;
-	fd_table_lock(self, tab);
-	old = fd_word_load(tab, oldfd);
-	if (!fd_word_is_open(old))
-		err = -EBADF;
-	else if (oldfd == newfd)
-		err = newfd;
-	else
-		err = dup2_locked(self, tab, fd_word_file(old), newfd, bits, replaced);
-	fd_table_unlock(self, tab);
-	return err;
+	if (oldfd == newfd)
+		return fd_word_is_open(fd_word_load(tab, oldfd)) ? newfd : -EBADF;
+	err = fd_get(self, tab, oldfd, &file);
+	return err ? err : dup2_held(self, tab, file, newfd, bits, replaced);
 }
 
 int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **replaced)
 {
-	int err;
+	struct fd_file *host = fd_host_file(self);
 
 	*replaced = NULL;
 	if (fd < 0 || (unsigned)fd >= FD_NUMBER_MAX)
 		return -EBADF;
-	fd_table_lock(self, tab);
-	if (fd_word_file(fd_word_load(tab, fd)) == fd_host_file(self))
-		err = fd;
-	else
-		err = dup2_locked(self, tab, fd_host_file(self), fd, 0, replaced);
-	fd_table_unlock(self, tab);
-	return err;
+	if (fd_word_file(fd_word_load(tab, fd)) == host)
+		return fd;
+	fd_ref_take(host); /* saturated: as a file that the caller holds */
+	fd_note(self, host);
+	return dup2_held(self, tab, host, fd, 0, replaced);
 }
 
 enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd)
@@ -268,7 +277,7 @@ enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd)
 
 /* ---- close -------------------------------------------------------------------------------------- */
 
-int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
 {
 	atomic_u64 *word;
 	uint64_t old = 0;

@@ -3,9 +3,9 @@
  * table.h - the layout of a descriptor table, and the way from a number to its word.
  *
  * Data: one 64-bit word for each number: the file's address and its flags, so
- * that both change in one store.  The words of 0..63 lie in the head; others
- * in pages of 512 that are made when a number in them is first used and never
- * move or go away before the table does.  So growing copies nothing, a lookup
+ * that both change in one store.  The words of 0..63, the near numbers, lie in the
+ * head; others in pages of 512 that are made when a number in them is first used and
+ * never move or go away before the table does.  So growing copies nothing, a lookup
  * never waits for it, and one huge number costs a fixed 12 KiB:
  *
  *	number			way to the word			loads
@@ -18,8 +18,10 @@
  *	[l] the table's lock (of the scheme, see lookup.h); relaxed atomic for readers
  *	    that only want a snapshot
  *	[s] written by the table's only user, read by all
- * The bitmaps say which words are not empty.  They follow from the words, so
- * recovery makes them anew from there.
+ * The bitmaps say which words of the far numbers are not empty.  They follow from the
+ * words, so recovery makes them anew from there.  The near numbers have none: their
+ * words are looked at themselves (near.c says why), and neighbours lie on different
+ * lines, so that two threads that open and close beside each other share none.
  *
  * Memory: a fresh table is one object of 1 KiB, so fork of a small task copies
  * no page.  A million open files: 2048 pages and maps, 8.6 MB.
@@ -42,10 +44,14 @@
 #define FD_NUMBER_MAX (FD_FAR * FD_NODE * FD_PAGE_WORDS) /* numbers end below this */
 #define FD_MAP_WORDS (FD_PAGE_WORDS / 64)
 
-/* A slot's word: 0 free; FD_WORD_RESERVED | id << 32 of the reserving thread; or file | OPEN | flags. */
+/*
+ * A slot's word: 0 free; FD_WORD_RESERVED | id << 32 of the reserving thread; or file | OPEN | flags.
+ * MOVING goes with RESERVED: the thread has a record of what it does to this word, and ends it by itself.
+ */
 #define FD_WORD_OPEN 4u
 #define FD_WORD_RESERVED 8u
 #define FD_WORD_FLAGS 15u
+#define FD_WORD_MOVING 16u
 #define FD_WORD_BITS (FD_CLOEXEC_BIT | FD_CLOFORK_BIT)
 
 struct fd_page {
@@ -70,17 +76,16 @@ struct fd_far {
 struct fd_table {
 	/* line 0: what a lookup reads beside the word; stored to when users come and go */
 	_Alignas(CACHE_LINE) atomic_u32 sole; /* [s] id of the only user's slot; 0: shared */
-	uint32_t pad;
+	atomic_u32 gate; /* [l] not 0: near words change under the lock only; near.c */
 	atomic_ptr(struct fd_far) far; /* [a] set once */
 	struct retired retired;
-	_Alignas(CACHE_LINE) atomic_u64 near[FD_NEAR]; /* [a] */
+	_Alignas(CACHE_LINE) atomic_u64 near[FD_NEAR]; /* [a] see fd_near_word */
 	_Alignas(CACHE_LINE) atomic_ptr(struct fd_page) page[FD_DIR]; /* [a] set once */
 	atomic_ptr(struct fd_map) map[FD_DIR]; /* [a] set once, before its page */
-	/* what open and close store to */
+	/* what stores to far numbers, and to tables as a whole, go to */
 	_Alignas(CACHE_LINE) struct lock lock;
 	atomic_u32 refs; /* [a] tasks */
 	atomic_u32 users; /* [a] threads, as told; 0: unknown, which counts as many */
-	atomic_u64 used; /* [l] of near */
 	atomic_u64 full; /* [l] of page */
 	/* of the scheme; on its own line so that it disturbs no word */
 	_Alignas(CACHE_LINE) struct fd_spin spin;
@@ -99,6 +104,12 @@ static inline uint64_t fd_word_make(struct fd_file *file, unsigned bits)
 	return (uint64_t)(uintptr_t)file | FD_WORD_OPEN | (bits & FD_WORD_BITS);
 }
 
+/* Eight neighbours, eight lines. */
+static inline atomic_u64 *fd_near_word(struct fd_table *tab, unsigned fd)
+{
+	return &tab->near[(fd << 3 | fd >> 3) & (FD_NEAR - 1)];
+}
+
 /* Numbers from 8192 on: map.c.  NULL: no page there. */
 struct fd_page *fd_page_far(struct fd_table *tab, unsigned fd);
 
@@ -109,7 +120,7 @@ static inline atomic_u64 *fd_word_of(struct fd_table *tab, int number)
 	struct fd_page *page;
 
 	if (likely(fd < FD_NEAR))
-		return &tab->near[fd];
+		return fd_near_word(tab, fd);
 	if (likely(fd < FD_DIR << FD_PAGE_SHIFT))
 		page = load_acquire(
 			&tab->page[fd >> FD_PAGE_SHIFT]); /* pairs with fd_page_ensure */

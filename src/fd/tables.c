@@ -74,20 +74,33 @@ void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-/* Under the lock of `src`: its references keep the files alive while they are counted. */
-static int copy_one_locked(struct slot *self, struct fd_table *dst, unsigned fd, uint64_t word)
+/* 0: not for the child.  In a section: a late close (near.c) may take the table's reference away meanwhile. */
+static uint64_t word_get(struct slot *self, struct fd_table *src, unsigned fd)
 {
-	struct fd_file *file = fd_word_file(word);
+	uint64_t word;
+
+	epoch_enter(self);
+	word = fd_word_load(src, (int)fd);
+	if (!fd_word_is_open(word) || word & FD_CLOFORK_BIT || !ref_get(&fd_word_file(word)->count))
+		word = 0;
+	epoch_exit(self);
+	return word;
+}
+
+/* Under the lock of `src`, its gate closed. */
+static int copy_one_locked(struct slot *self, struct fd_table *src, struct fd_table *dst, unsigned fd)
+{
 	atomic_u64 *to;
+	uint64_t word;
 
 	fd_intent_note(self, FD_ARG_NUMBER, fd);
 	to = fd_map_word_locked(self, dst, fd);
 	if (!to)
 		return -ENOMEM;
-	fd_ref_take(file);
-	tracked_store(
-		to,
-		fd_word_make(file, (unsigned)word)); /* the record finds it there and drops it */
+	word = word_get(self, src, fd);
+	if (!word)
+		return 0;
+	tracked_store(to, word); /* the record finds it there and drops it */
 	fd_map_mark_locked(dst, fd);
 	return 0;
 }
@@ -102,7 +115,7 @@ static int copy_all_locked(struct slot *self, struct fd_table *src, struct fd_ta
 		uint64_t word = fd_word_load(src, (int)fd);
 
 		if (fd_word_is_open(word) && !(word & FD_CLOFORK_BIT))
-			err = copy_one_locked(self, dst, fd, word);
+			err = copy_one_locked(self, src, dst, fd);
 	}
 	return err;
 }
@@ -121,7 +134,9 @@ static int copy_to(struct slot *self, struct fd_table *src, struct fd_table *dst
 
 	fd_table_lock(self, src);
 	begun = table_intent(self, INTENT_FD_COPY, dst, src, home);
+	fd_gate_close(self, src);
 	err = copy_all_locked(self, src, dst);
+	fd_gate_open(src);
 	if (!err)
 		home_store(home, dst);
 	fd_intent_end(self, begun);

@@ -14,6 +14,7 @@ enum intent_op {
 	INTENT_FD_DUP2,
 	INTENT_FD_CLOSE,
 	INTENT_FD_COPY,
+	INTENT_FD_NEAR, /* a near number, without the table's lock */
 	/* vfs, ramfs */
 	INTENT_CREATE,
 	INTENT_LINK,

@@ -9,7 +9,6 @@
 #include "torture/lib/fd_torture.h"
 
 #define LOOKERS 3
-#define TARGET 70 /* not in the head, so that a page is on the way */
 
 struct looker {
 	struct torture *t;
@@ -18,6 +17,7 @@ struct looker {
 };
 
 static atomic_u32 looking, done;
+static int target;
 
 static uint64_t look_once(struct looker *l, struct slot *self)
 {
@@ -25,12 +25,12 @@ static uint64_t look_once(struct looker *l, struct slot *self)
 	uint64_t generation;
 
 	if (l->how == 0) {
-		CHECK(!fd_borrow(self, l->t->tab, TARGET, &file));
+		CHECK(!fd_borrow(self, l->t->tab, target, &file));
 		generation = torture_check(file);
 		fd_return(self, l->t->tab, file);
 	} else {
-		CHECK(!(l->how == 1 ? fd_get(self, l->t->tab, TARGET, &file) :
-				      fd_get_typed(self, l->t->tab, TARGET, TORTURE_TYPE, &file)));
+		CHECK(!(l->how == 1 ? fd_get(self, l->t->tab, target, &file) :
+				      fd_get_typed(self, l->t->tab, target, TORTURE_TYPE, &file)));
 		generation = torture_check(file);
 		fd_put(self, file);
 	}
@@ -52,7 +52,7 @@ static void *look(void *arg)
 			add_acq_rel(&looking, 1u);
 		/* Flags meet dup2's exchange: they may only land on an open number. */
 		if (l->looks++ % 64 == 0)
-			CHECK(!fd_set_bits(self, l->t->tab, TARGET, (unsigned)l->looks / 64 & 3));
+			CHECK(!fd_set_bits(self, l->t->tab, target, (unsigned)l->looks / 64 & 3));
 	}
 	return NULL;
 }
@@ -62,13 +62,13 @@ static void swap(struct torture *t, struct slot *self, uint64_t generation)
 	struct fd_file *replaced = NULL;
 	int fd = torture_open(t, self, t->tab, generation);
 
-	CHECK(fd_dup2(self, t->tab, fd, TARGET, 1024, 0, &replaced) == TARGET);
+	CHECK(fd_dup2(self, t->tab, fd, target, 1024, 0, &replaced) == target);
 	if (replaced)
 		fd_put(self, replaced);
 	CHECK(!torture_close(self, t->tab, fd));
 }
 
-static void dup2_over_an_open_number_is_never_absent(void **state)
+static void never_absent(int number)
 {
 	unsigned long k, swaps = test_scaled(300000);
 	struct looker lookers[LOOKERS];
@@ -76,7 +76,9 @@ static void dup2_over_an_open_number_is_never_absent(void **state)
 	struct torture t;
 	struct slot *self;
 
-	(void)state;
+	target = number;
+	store_relaxed(&looking, 0); /* no threads yet */
+	store_relaxed(&done, 0);
 	torture_start(&t);
 	self = slot_self(t.seg);
 	swap(&t, self, 1);
@@ -97,10 +99,24 @@ static void dup2_over_an_open_number_is_never_absent(void **state)
 	torture_end(&t);
 }
 
+static void dup2_over_an_open_near_number_is_never_absent(void **state)
+{
+	(void)state;
+	never_absent(5);
+}
+
+/* With a page on the way. */
+static void dup2_over_an_open_far_number_is_never_absent(void **state)
+{
+	(void)state;
+	never_absent(70);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dup2_over_an_open_number_is_never_absent),
+		cmocka_unit_test(dup2_over_an_open_near_number_is_never_absent),
+		cmocka_unit_test(dup2_over_an_open_far_number_is_never_absent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

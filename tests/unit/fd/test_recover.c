@@ -29,6 +29,7 @@ void kill_point_arm(uint64_t n)
 }
 
 #include "fd/map.c"
+#include "fd/near.c"
 #include "fd/range.c"
 #include "fd/slots.c"
 #include "fd/tables.c"
@@ -46,6 +47,7 @@ struct attempt {
 	struct fixture *f;
 	operation *run;
 	uint64_t n;
+	bool alone;
 };
 
 static int child(void *arg)
@@ -53,6 +55,8 @@ static int child(void *arg)
 	struct attempt *a = arg;
 
 	a->f->self = slot_self(a->f->seg);
+	if (a->alone)
+		fd_table_set_users(a->f->self, a->f->tab, 1);
 	kill_point_arm(a->n);
 	a->run(a->f);
 	kill_point_arm(0);
@@ -169,10 +173,13 @@ static void check_table(struct fixture *f)
 	assert_true(is_one_of(file_id_at(f, FAR), -EBADF, 10) || file_id_at(f, FAR) == 12);
 }
 
+/* The table in the child's hands: it is the only user, or one of two tasks whose other goes on. */
+enum users { ALONE, SHARED };
+
 /* False: the operation ran to its end before the n-th store. */
-static bool die_once(operation *run, uint64_t n)
+static bool die_once(operation *run, uint64_t n, enum users users)
 {
-	struct attempt a = {NULL, run, n};
+	struct attempt a = {NULL, run, n, users == ALONE};
 	struct fd_file *replaced;
 	void *state;
 	int status;
@@ -182,9 +189,15 @@ static bool die_once(operation *run, uint64_t n)
 	file_open(a.f, 10, 0, NO_LIMIT, 0);
 	file_open(a.f, 11, 0, NO_LIMIT, 0);
 	fd_dup2(a.f->self, a.f->tab, 0, 3, NO_LIMIT, 0, &replaced);
+	if (users == SHARED)
+		fd_table_share(a.f->self, a.f->tab);
 	status = test_in_child(child, &a);
 	slot_reap(a.f->self);
+	fd_table_set_users(a.f->self, a.f->tab, 0);
 	fd_table_leave_at(a.f->self, home_of(a.f), drop_put, NULL); /* for the dead task */
+	if (users == ALONE)
+		fd_table_share(a.f->self, a.f->tab); /* so that the leave is not the last one's */
+	fd_table_leave(a.f->self, a.f->tab, drop_put, NULL);
 	check_table(a.f);
 	assert_int_equal(load_relaxed(&a.f->tab->refs), 1);
 	assert_int_equal(file_open(a.f, 13, 200, NO_LIMIT, 0), 200); /* the lock is free */
@@ -200,9 +213,12 @@ static void die_everywhere(operation *run, uint64_t least)
 
 	if (!FD_LEDGER)
 		return; /* a scheme that is only compared with */
-	while (die_once(run, n))
+	while (die_once(run, n, SHARED))
 		assert_true(++n < LAST_N);
 	assert_true(n > least); /* there were that many stores to die at */
+	for (n = 1; die_once(run, n, ALONE); n++)
+		assert_true(n < LAST_N);
+	assert_true(n > least);
 }
 
 static void death_in_open(void **state)
@@ -226,7 +242,7 @@ static void death_in_open_of_a_far_number(void **state)
 static void death_in_cancel(void **state)
 {
 	(void)state;
-	die_everywhere(do_cancel, 2);
+	die_everywhere(do_cancel, 1);
 }
 
 static void death_in_dup(void **state)
