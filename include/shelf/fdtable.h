@@ -32,7 +32,8 @@
  * Signals: not async-signal-safe; a handler must not call in while its thread is inside a call.
  *
  * Guarantees, for any number of threads and processes:
- *   G1 a number is handed out once, and it is the lowest that was free.
+ *   G1 a number is handed out once, and it is the lowest that was free: no lower one was free
+ *      from the call's begin to its end.
  *   G2 a lookup that runs beside dup2 over an open number finds the old file
  *      or the new one, never -EBADF.
  *   G3 a file found by a lookup is good, contents too, until it is returned
@@ -42,7 +43,9 @@
  *   G5 a process killed inside a call leaves each number as it was before
  *      the call or as it is after.  Its tables stay until someone leaves them for it.
  * Progress: borrow and return are wait-free and store to no line that other
- * threads use; get, put, flags are lock-free; all else takes the lock of one table.
+ * threads use; get, put, flags are lock-free, and so are install, reserve, publish, cancel and
+ * close for numbers below 64 while no dup2 or copy of the same table is under way; all else takes the
+ * lock of one table.
  */
 #ifndef SHELF_FDTABLE_H
 #define SHELF_FDTABLE_H

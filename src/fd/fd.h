@@ -8,10 +8,12 @@
  * All return 0 (or a number) or -errno.  `limit` is the caller's RLIMIT_NOFILE.
  *
  * Data: tables (table.h has the layout), the count of open files, the types.
- * Protection: words are atomic; bitmaps and what may happen to a word, the
- * table's lock (slots.c has the list); numbers of users, see fd_table_set_users.
- * Fast path: a borrow stores to the thread's own slot and nowhere else.
- * Progress: borrow wait-free; get, put, flags lock-free; the rest takes one table's lock.
+ * Protection: words are atomic; what may happen to a near word (below 64): near.c; bitmaps and
+ * what may happen to a far word, the table's lock (slots.c has the list); numbers of users, see fd_table_set_users.
+ * Fast path: a borrow stores to the thread's own slot and nowhere else; opening and closing a near
+ * number to that number's word.
+ * Progress: borrow wait-free; get, put, flags lock-free, and open and close of near numbers while nobody runs dup2
+ * or copies the table; the rest takes one table's lock.
  * References in hands: what fd_file_init, fd_get, fd_remove and fd_dup2 give is noted
  * in the thread's ledger, and dropped for it if it dies.  Who keeps one in a structure
  * (an epoll item) calls fd_forget() then, and fd_note() before it puts it.
