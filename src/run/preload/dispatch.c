@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dispatch.c - from a system call's number to its handler. */
-#include "run/preload/serve.h"
+#include "run/preload/strict.h"
 
 struct runtime runtime;
 __thread struct run_thread run_thread;
@@ -10,11 +10,14 @@ long run_syscall(struct run_regs *r)
 {
 	serve_fn *serve = serve_table[(uint32_t)r->nr]; /* entry.S let only numbers below RUN_NUMBERS through */
 
+	if (unlikely(runtime.strict))
+		strict_call();
 	return likely(serve != NULL) ? serve(r) : run_pass(r);
 }
 
 void serve_init(void)
 {
+	serve_refuse_init();
 	serve_io_init();
 	serve_numbers_init();
 	serve_paths_init();

@@ -142,7 +142,9 @@ static void state_text(char *buf, size_t size)
 {
 	bool in = proc_here()->cwd_in;
 
-	snprintf(buf, size, "SHELF_RUN=%c%s%s", !attached() ? '0' : in ? '2' : '1', runtime.name, runtime.prefix);
+	unsigned state = !attached() ? 0u : in ? 2u : 1u;
+
+	snprintf(buf, size, "SHELF_RUN=%u%s%s", state | (runtime.strict ? 4u : 0u), runtime.name, runtime.prefix);
 }
 
 /* ---- exec ------------------------------------------------------------------------------------------- */

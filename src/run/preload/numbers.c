@@ -374,10 +374,10 @@ static long serve_socketpair(struct run_regs *r)
 void serve_numbers_init(void)
 {
 	static const uint16_t givers[] = {
-		SYS_socket, SYS_accept, SYS_accept4, SYS_epoll_create, SYS_epoll_create1, SYS_eventfd, SYS_eventfd2,
-		SYS_signalfd, SYS_signalfd4, SYS_timerfd_create, SYS_inotify_init, SYS_inotify_init1, SYS_memfd_create,
+		SYS_socket, SYS_epoll_create, SYS_epoll_create1, SYS_eventfd, SYS_eventfd2,
+		SYS_timerfd_create, SYS_inotify_init, SYS_inotify_init1, SYS_memfd_create,
 		SYS_userfaultfd, SYS_perf_event_open, SYS_pidfd_open, SYS_pidfd_getfd, SYS_mq_open, SYS_memfd_secret,
-		SYS_fanotify_init, SYS_bpf, SYS_fsopen, SYS_fsmount, SYS_open_by_handle_at, SYS_open_tree, SYS_fspick,
+		SYS_fanotify_init, SYS_bpf, SYS_fsopen, SYS_fsmount, SYS_open_by_handle_at,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(givers); i++)

@@ -73,6 +73,8 @@ struct runtime {
 	uint64_t prefix_dev, prefix_ino;
 	char **environ;
 	const char *library; /* this one, as LD_PRELOAD named it */
+	bool strict; /* calls that slip through are reported: strict.c */
+	uint32_t state; /* S of SHELF_RUN: start.c */
 	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
 	atomic_u32 threads; /* 1 until a second one starts */
 	struct run_proc proc;
@@ -231,6 +233,7 @@ static inline void regs_args(const struct run_regs *r, uint64_t a[6])
 
 extern serve_fn *serve_table[RUN_NUMBERS];
 void serve_init(void); /* fills it, and says which numbers are wanted */
+void serve_refuse_init(void); /* first: the others put their own over it */
 void serve_io_init(void);
 void serve_paths_init(void);
 void serve_numbers_init(void);

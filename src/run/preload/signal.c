@@ -174,8 +174,8 @@ static struct sig_action ours_for(const struct sig_action *a)
 	return (struct sig_action){
 		.handler = (uintptr_t)on_signal,
 		.flags = a->flags | SA_SIGINFO | SA_RESTORER_,
-		.restorer = a->flags & SA_RESTORER_ ? a->restorer : (uintptr_t)signal_restore,
-		.mask = a->mask,
+		.restorer = a->flags & SA_RESTORER_ && !runtime.strict ? a->restorer : (uintptr_t)signal_restore,
+		.mask = runtime.strict ? a->mask & ~(1ULL << (SIGSYS - 1)) : a->mask,
 	};
 }
 
@@ -225,6 +225,8 @@ static long serve_sigaction(struct run_regs *r)
 
 	if (sig < 1 || sig >= SIG_NUMBERS || r->r10 != KERNEL_SIGSET || sig == SIGKILL || sig == SIGSTOP)
 		return run_pass(r);
+	if (runtime.strict && sig == SIGSYS)
+		return 0; /* ours */
 	if (r->si && copy_from_user(&new, (void *)r->si, sizeof(new)))
 		return -EFAULT;
 	err = change_action(sig, r->si ? &new : NULL, &old);

@@ -3,8 +3,9 @@
  * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
  *
  *   SHELF_RUN          S NAME PREFIX, written together: S is 0, or 1 if the process before exec used the shelf, or 2 if
- *                      it stood in it; a name has no '/', a prefix begins with one
+ *                      it stood in it, and 4 more for `--strict`; a name has no '/', a prefix begins with one
  *   SHELF_RUN_TABLES   folder of site tables; without it each start scans
+ *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
  * Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
  * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, so a
@@ -14,8 +15,9 @@
 #include <string.h>
 
 #include "run/attach.h"
+#include "run/preload/calls.h"
 #include "run/preload/libc.h"
-#include "run/preload/serve.h"
+#include "run/preload/strict.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -155,7 +157,9 @@ static bool take_settings(char **envp)
 	runtime.library = library;
 	runtime.prefix_len = strlen(runtime.prefix);
 	runtime.prefix_last = strrchr(runtime.prefix, '/') + 1;
-	runtime.proc.cwd_in = *run == '2';
+	runtime.strict = *run >= '4';
+	runtime.state = (uint32_t)(*run - '0') & 3;
+	runtime.proc.cwd_in = runtime.state == 2;
 	return true;
 }
 
@@ -169,10 +173,25 @@ static void know_prefix(void)
 	runtime.prefix_ino = st.st_ino;
 }
 
+static _Noreturn void answer_doctor(const char *ask, int rc, const struct attach_result *result)
+{
+	char line[128];
+	int n;
+
+	if (!strcmp(ask, "calls"))
+		calls_print();
+	n = snprintf(line, sizeof(line), "attach %d %u %u %u %u %u\n", -rc, result->images, result->scanned,
+		     result->count.sites, result->count.patched, result->count.left);
+	if (!strcmp(ask, "attach"))
+		sys_call3(SYS_write, 1, (long)line, n);
+	for (;;)
+		sys_call3(SYS_exit_group, 0, 0, 0);
+}
+
 __attribute__((constructor)) static void run_start(int argc, char **argv, char **envp)
 {
 	struct attach_result result;
-	const char *state;
+	const char *ask = libc_env(envp, "SHELF_RUN_DOCTOR");
 	int rc;
 
 	(void)argc, (void)argv;
@@ -180,12 +199,17 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 	store_relaxed(&runtime.threads, 1u); /* only we exist */
 	if (!take_settings(envp))
 		return; /* not started by `shelf run` */
-	state = libc_env(envp, "SHELF_RUN");
 	know_prefix();
 	serve_init();
+	if (runtime.strict)
+		memset(run_wanted, 1, sizeof(run_wanted)); /* what is not looked at cannot be told from what slipped through */
 	rc = run_attach(libc_env(envp, "SHELF_RUN_TABLES"), run_wanted, &result);
+	if (ask)
+		answer_doctor(ask, rc, &result);
 	if (rc || result.count.left)
 		run_die("cannot rewrite libc's system calls (%d); see `shelf doctor`", rc);
-	if (*state != '0')
+	if (runtime.strict)
+		strict_start();
+	if (runtime.state)
 		run_attach_shelf();
 }
