@@ -23,6 +23,7 @@ struct command {
 
 extern const struct command command_create, command_rm, command_ls, command_df, command_stat;
 extern const struct command command_check, command_put, command_get, command_bench, command_run;
+extern const struct command command_doctor, command_fds;
 
 /* "shelf NAME: message" on stderr. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -45,6 +46,9 @@ void progress_clear(void);
 void cli_catch_interrupts(void);
 bool cli_interrupted(void);
 int cli_interrupted_status(void);
+
+/* All shelves of this machine in order of names (report.c).  False: one, or their directory, could not be looked at. */
+bool cli_each_shelf(bool (*look_at)(const char *name, void *ctx), void *ctx);
 
 /* A JSON string, quoted and escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(FILE *to, const char *text);

@@ -10,7 +10,7 @@
 static const struct command *const commands[] = {
 	&command_create, &command_rm,  &command_ls,  &command_df,    &command_stat,
 	&command_check,	 &command_put, &command_get, &command_bench,
-	&command_run,
+	&command_run,	 &command_fds, &command_doctor,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

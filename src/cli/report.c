@@ -65,6 +65,18 @@ static void free_names(struct names *names)
 	free(names->name);
 }
 
+bool cli_each_shelf(bool (*look_at)(const char *name, void *ctx), void *ctx)
+{
+	struct names names = {0};
+	bool ok = find_shelves(&names);
+
+	for (size_t i = 0; i < names.count; i++)
+		if (!look_at(names.name[i], ctx))
+			ok = false;
+	free_names(&names);
+	return ok;
+}
+
 struct view {
 	const char *name;
 	bool ok;

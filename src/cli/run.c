@@ -22,6 +22,7 @@
 #include <shelf/shelf.h>
 
 #include "cli.h"
+#include "run.h"
 
 #define LIBRARY "libshelf-run.so"
 #define EXIT_NOT_STARTED 126
@@ -32,6 +33,7 @@ struct run {
 	const char *at;
 	struct shelf_options options;
 	bool keep; /* --name: the shelf stays */
+	bool strict;
 	bool made;
 	char scratch[64];
 	char prefix[PATH_MAX];
@@ -48,6 +50,7 @@ static int run_options(struct run *r, int argc, char **argv)
 		{"name", required_argument, NULL, 'n'},
 		{"size", required_argument, NULL, 's'},
 		{"at", required_argument, NULL, 'a'},
+		{"strict", no_argument, NULL, 'S'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -61,6 +64,9 @@ static int run_options(struct run *r, int argc, char **argv)
 			break;
 		case 'a':
 			r->at = optarg;
+			break;
+		case 'S':
+			r->strict = true;
 			break;
 		case 's':
 			if (!cli_parse_size(optarg, &r->options.size))
@@ -117,7 +123,7 @@ static bool find_prefix(struct run *r)
 
 /* ---- the library and its tables ------------------------------------------------------------------ */
 
-static bool find_library(struct run *r)
+bool run_find_library(char library[PATH_MAX])
 {
 	static const char *const beside[] = {"/../run/" LIBRARY, "/../lib/" LIBRARY, "/../lib/x86_64-linux-gnu/" LIBRARY, "/../lib64/" LIBRARY};
 	char self[PATH_MAX], path[PATH_MAX + 64];
@@ -128,7 +134,7 @@ static bool find_library(struct run *r)
 		*strrchr(self, '/') = '\0';
 	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s", self, beside[i]);
-		if (realpath(path, r->library) && !access(r->library, R_OK) && !strpbrk(r->library, ": "))
+		if (realpath(path, library) && !access(library, R_OK) && !strpbrk(library, ": "))
 			return true;
 	}
 	cli_error("%s is not installed beside %s, where the loader can find it", LIBRARY, self);
@@ -136,22 +142,25 @@ static bool find_library(struct run *r)
 }
 
 /* A folder of our own for the site tables; without one each start is slower, no more. */
-static void find_tables(struct run *r)
+void run_find_tables(char tables[PATH_MAX])
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *given = getenv("SHELF_RUN_TABLES");
 
-	if (getenv("SHELF_RUN_TABLES"))
+	*tables = '\0';
+	if (given) {
+		snprintf(tables, PATH_MAX, "%s", given);
 		return;
+	}
 	if (cache && *cache == '/')
-		snprintf(r->tables, sizeof(r->tables), "%.*s/shelf", PATH_MAX - 16, cache);
+		snprintf(tables, PATH_MAX, "%.*s/shelf", PATH_MAX - 16, cache);
 	else if (home && *home == '/')
-		snprintf(r->tables, sizeof(r->tables), "%.*s/.cache/shelf", PATH_MAX - 16, home);
+		snprintf(tables, PATH_MAX, "%.*s/.cache/shelf", PATH_MAX - 16, home);
 	else
 		return;
-	*strrchr(r->tables, '/') = '\0';
-	mkdir(r->tables, 0700);
-	r->tables[strlen(r->tables)] = '/';
-	mkdir(r->tables, 0700);
+	*strrchr(tables, '/') = '\0';
+	mkdir(tables, 0700);
+	tables[strlen(tables)] = '/';
+	mkdir(tables, 0700);
 }
 
 /* ---- the shelf -------------------------------------------------------------------------------------- */
@@ -191,7 +200,7 @@ static bool set_environment(const struct run *r)
 	bool ok;
 
 	if (asprintf(&preload, "%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "") < 0 ||
-	    asprintf(&state, "0%s%s", r->name, r->prefix) < 0)
+	    asprintf(&state, "%c%s%s", r->strict ? '4' : '0', r->name, r->prefix) < 0)
 		return false;
 	ok = put_variable("LD_PRELOAD", preload) && put_variable("SHELF_RUN", state);
 	if (ok && *r->tables)
@@ -284,9 +293,9 @@ static int run_command(int argc, char **argv)
 		cli_error("this process runs on a shelf already; a shelf in a shelf is not supported");
 		return EXIT_FAILED;
 	}
-	if (!find_library(&r) || !find_prefix(&r) || !find_shelf(&r))
+	if (!run_find_library(r.library) || !find_prefix(&r) || !find_shelf(&r))
 		return EXIT_NOT_STARTED;
-	find_tables(&r);
+	run_find_tables(r.tables);
 	status = run_program(&r, argv + optind);
 	clean_up(&r);
 	return pass_on(status);
@@ -297,7 +306,7 @@ const struct command command_run = {
 	.summary = "run a program on a shelf",
 	.run = run_command,
 	.usage =
-		"usage: shelf run [--name NAME] [--size SIZE] [--at DIR] [--] PROGRAM [ARGUMENT...]\n"
+		"usage: shelf run [--name NAME] [--size SIZE] [--at DIR] [--strict] [--] PROGRAM [ARGUMENT...]\n"
 		"\n"
 		"Runs PROGRAM with a shelf in place of the empty directory DIR. The program and its children use the files\n"
 		"there without system calls; all other files are the kernel's as before.\n"
@@ -305,6 +314,8 @@ const struct command command_run = {
 		"  --name NAME   a shelf that stays, made if it does not exist; without it a fresh one, removed at the end\n"
 		"  --size SIZE   of a shelf that is made: bytes, or with K, M, G, T, or a percentage of RAM (50%)\n"
 		"  --at DIR      where programs see it (/shelf); an empty directory, made if it can be\n"
+		"  --strict      for debugging: tell of each system call that reaches the kernel past the shelf and\n"
+		"                concerns it; slow\n"
 		"\n"
 		"Statically linked programs and programs with other rights than their caller's are not started.\n"
 		"\n"

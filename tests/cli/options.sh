@@ -2,7 +2,7 @@
 # Options, names, exit statuses, JSON, closed and broken outputs of every command.
 . "$(dirname "$0")/lib/lib.sh"
 
-commands="create rm ls df stat check put get bench"
+commands="create rm ls df stat check put get bench run fds doctor"
 json() {
 	"$SHELF" "$@" | python3 -m json.tool
 }
@@ -31,7 +31,7 @@ for c in $commands; do
 	status 2 "$c with an unknown letter" "$SHELF" "$c" -Z x
 	told "-Z" "$c names the unknown letter"
 done
-for c in create rm stat check put get bench; do
+for c in create rm stat check put get bench run; do
 	status 2 "$c without a name" "$SHELF" "$c"
 	told "wanted" "$c says what is wanted"
 done
