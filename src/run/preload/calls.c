@@ -225,9 +225,10 @@ const struct call_info *call_info(long nr)
 
 static bool path_is_shelf(int dirfd, const char *path)
 {
+	char text[PATH_LIMIT];
 	struct route rt;
 
-	return path && !route_begin(&rt, dirfd, path, LAST_FOLLOWED) && rt.kind == ROUTE_SHELF;
+	return path && !route_begin(&rt, text, dirfd, path, LAST_FOLLOWED) && rt.kind == ROUTE_SHELF;
 }
 
 static bool poll_set_has_ours(const struct pollfd *fds, uint64_t n)
