@@ -47,6 +47,8 @@ static void work(struct crew *crew, unsigned index)
 	struct worker w = {.index = index, .random = 0x9e3779b97f4a7c15u * (index + 1)};
 	uint64_t done = 0;
 
+	if (wl->own_table)
+		engine_own_table();
 	if (wl->begin)
 		wl->begin(&w);
 	atomic_fetch_add(&crew->ready, 1);

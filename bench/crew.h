@@ -23,6 +23,7 @@ struct workload {
 	const char *name, *case_;
 	const char *unit; /* "op/s" or "MB/s" */
 	bool processes;
+	bool own_table; /* threads of one task, each with a descriptor table of its own */
 	void (*setup)(unsigned threads); /* once, in the parent */
 	void (*begin)(struct worker *w); /* in each worker, before the clock starts */
 	uint64_t (*step)(struct worker *w); /* operations (or bytes) done */

@@ -32,6 +32,8 @@ void engine_start(const struct engine_config *config);
 void engine_stop(void);
 /* One more task in this process that shares nothing with the first; the calling thread uses it. */
 void engine_own_task(bool single_thread);
+/* The calling thread goes on with a descriptor table that nobody else has. */
+void engine_own_table(void);
 /* In a forked child: the child's own task, made by engine_before_fork in the parent. */
 /* Threads of one task: a worker thread joins the task of the thread that started it. */
 void *engine_here(void);

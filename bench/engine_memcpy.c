@@ -27,6 +27,10 @@ void engine_own_task(bool single_thread)
 	(void)single_thread;
 }
 
+void engine_own_table(void)
+{
+}
+
 void *engine_here(void)
 {
 	return NULL;

@@ -47,6 +47,11 @@ void engine_own_task(bool single_thread)
 		engine_ok("threads", shelf_task_set_threads(engine_task, 1));
 }
 
+void engine_own_table(void)
+{
+	engine_own_task(true);
+}
+
 void *engine_here(void)
 {
 	return engine_task;

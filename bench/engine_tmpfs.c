@@ -67,6 +67,12 @@ void engine_own_task(bool single_thread)
 	(void)single_thread;
 }
 
+void engine_own_table(void)
+{
+	if (unshare(CLONE_FILES) < 0)
+		engine_die("unshare", errno);
+}
+
 void *engine_here(void)
 {
 	return NULL;

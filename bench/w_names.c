@@ -2,7 +2,8 @@
 /*
  * w_names.c - calls on names, 1 to T threads of one task.  Each thread works in
  * a directory of its own three levels down; with suffix _onedir all threads
- * work in the first thread's.  Paths are relative to the top of the tree, so that every engine
+ * work in the first thread's, and with _owntable each thread has a descriptor table of its own, too,
+ * as processes have: what is left is what the file system itself makes them share.  Paths are relative to the top of the tree, so that every engine
  * walks the same four components.
  */
 #include "engine.h"
@@ -164,6 +165,12 @@ static uint64_t step_readdir(struct worker *w)
 		.name = "names", .case_ = c, .unit = "op/s", .begin = first, .step = work          \
 	}
 
+#define OWN_TABLE(c, first, work)                                                                  \
+	{                                                                                          \
+		.name = "names", .case_ = c, .unit = "op/s", .begin = first, .step = work,         \
+		.own_table = true                                                                  \
+	}
+
 const struct workload names_workloads[] = {
 	NAMES("stat", begin_own, step_stat),
 	NAMES("open_close", begin_own, step_open_close),
@@ -178,5 +185,8 @@ const struct workload names_workloads[] = {
 	NAMES("create_unlink_onedir", begin_one, step_create_unlink),
 	NAMES("rename_onedir", begin_one, step_rename),
 	NAMES("readdir1000_onedir", begin_readdir_one, step_readdir),
+	OWN_TABLE("open_close_owntable", begin_own, step_open_close),
+	OWN_TABLE("create_unlink_owntable", begin_own, step_create_unlink),
+	OWN_TABLE("rename_owntable", begin_own, step_rename),
 	{.name = NULL},
 };

@@ -43,6 +43,9 @@ static const struct plan_case plan_cases[] = {
 	{"names", "create_unlink_onedir", "op/s", SCHEMES ",tmpfs", "2", false},
 	{"names", "rename_onedir", "op/s", SCHEMES ",tmpfs", "2", false},
 	{"names", "readdir1000_onedir", "op/s", SCHEMES ",tmpfs", "2", false},
+	{"names", "open_close_owntable", "op/s", SCHEMES ",tmpfs", "1,2", false},
+	{"names", "create_unlink_owntable", "op/s", SCHEMES ",tmpfs", "1,2", false},
+	{"names", "rename_owntable", "op/s", SCHEMES ",tmpfs", "1,2", false},
 };
 
 #define CASES (sizeof(plan_cases) / sizeof(plan_cases[0]))
