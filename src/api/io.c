@@ -157,10 +157,7 @@ static unsigned write_flags(const struct use *u, const struct io *io)
 	return append && !(io->rwf & RWF_NOAPPEND_) ? WRITE_APPEND : 0;
 }
 
-/*
- * A short write of a file that nobody else has needs no count: its inode stays.  Where others can close the file, a loan
- * keeps memory only: the last close would free the pages while they are written to.
- */
+/* A short write needs no count: ramfs_write() and the last close see to each other. */
 static ssize_t write_data(struct use *u, const struct io *io, uint64_t *pos)
 {
 	unsigned flags = write_flags(u, io);
@@ -168,7 +165,7 @@ static ssize_t write_data(struct use *u, const struct io *io, uint64_t *pos)
 
 	if (unlikely(io->null))
 		return -EFAULT;
-	if (!u->pinned && io->total <= WRITE_IN_SECTION && use_alone(u)) {
+	if (!u->pinned && io->total <= WRITE_IN_SECTION) {
 		n = ramfs_write(&u->w, u->f->inode, io->iov, io->iovcnt, pos, io->total, flags | WRITE_TRY);
 		if (likely(n != -EAGAIN))
 			return n;

@@ -7,7 +7,8 @@
  * Death: a page in hand, neither in the file nor free, is noted in the intent's last argument and claimed in its
  * frame first.  Recovery of the intent erases again what is still in the file; then whoever reaps the slot
  * frees the noted page if it still belongs to the dead thread.  An operation that erases has an intent
- * which leaves the last argument to this file; without one (the end of a task that drops inodes) a death leaks.
+ * which leaves the last argument to this file; without one (the end of a task that drops inodes, or data that a write
+ * kept until the end of its section) a death leaks.
  */
 #include "ramfs/data_priv.h"
 #include "segment/owned.h"
@@ -16,6 +17,8 @@ static bool erase_has_note(struct slot *self)
 {
 	uint32_t op = load_relaxed(&self->intent.op); /* own field */
 
+	if (self->reclaiming) /* whatever is under way, it is another's */
+		return false;
 	return op == INTENT_TRUNCATE || op == INTENT_FALLOCATE || op == INTENT_DROP;
 }
 

@@ -3,6 +3,8 @@
  * write.c - writing a file.
  *
  * Protection: inode.lock for the whole call, so appends and writes never mix.
+ * A short write in a section holds no reference: others may close the file for good meanwhile.  Under the lock it sees
+ * whether they did before; if they do after, they see the lock and leave the data until the section is over (vfs/inode.c).
  * inode.seq is odd for one piece at a time: for as long as it takes to copy up to DATA_ATOMIC
  * bytes into pages that readers may look at, and to store pointers and size.
  * What goes into new pages is copied before.
@@ -324,6 +326,10 @@ ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov,
 		lock_acquire(&inode->lock, &self->locker, LOCK_INODE);
 	else if (!lock_try(&inode->lock, &self->locker, LOCK_INODE))
 		return -EAGAIN;
+	if (unlikely(inode_gone(inode))) {
+		lock_release(&inode->lock, &self->locker, LOCK_INODE);
+		return -EAGAIN; /* its data goes, or is gone; who counts the file sees that it was closed */
+	}
 	if (flags & WRITE_APPEND)
 		*pos = data_size(inode);
 	d.pos = *pos;

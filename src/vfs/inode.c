@@ -120,40 +120,57 @@ void inode_touch_locked(struct inode *inode, bool mtime)
 	seq_store(&inode->ctime, now);
 }
 
+/* Each part may be repeated. */
+static void inode_drop_contents(struct slot *self, struct inode *inode)
+{
+	inode_drop_fn *fn = drop_fns[inode_type(inode) >> 12];
+
+	if (load_relaxed(&inode->xattrs)) /* relaxed: nobody changes them any more */
+		xattrs_drop(self, inode);
+	if (fn)
+		fn(self, inode);
+}
+
 /* Once nobody can see it: the memory itself, and what readers may still have looked at until now. */
 static void inode_free(struct slot *self, struct retired *r)
 {
 	struct inode *inode = container_of(r, struct inode, retired);
 
+	if (unlikely(r->aux))
+		inode_drop_contents(self, inode);
 	if (S_ISLNK(inode_type(inode)) && inode->target)
 		mem_free(self, inode->target, inode->target_len + 1);
 	inode_count(self, -1);
 	cache_free(self, CACHE_256, inode);
 }
 
-/* The data, while readers may still look.  Each part may be repeated. */
-static void inode_drop_data(struct slot *self, struct inode *inode)
+/*
+ * A short write holds no count, only a section and the inode's lock (ramfs/write.c).  It takes the lock, then looks
+ * whether the inode is dead; we made it dead, then look at the lock: each by a locked operation before its look, so
+ * one of the two sees the other.  Free here: no write comes any more.
+ */
+static bool inode_is_written(struct inode *inode)
 {
-	inode_drop_fn *fn = drop_fns[inode_type(inode) >> 12];
-
-	/* Relaxed: the last reference is gone, nobody changes them any more. */
-	if (load_relaxed(&inode->xattrs))
-		xattrs_drop(self, inode);
-	if (load_relaxed(&inode->flocks))
-		flocks_drop(self, inode);
-	if (fn)
-		fn(self, inode);
+	return S_ISREG(inode_type(inode)) && load_acquire(&inode->lock.word); /* pairs with the writer's lock_release */
 }
 
 /* intent.step; arg[0] is the inode, arg[1] the parent that a directory still has a reference on. */
 enum drop_step { DROP_DATA, DROP_RETIRED, DROP_DONE };
 
-/* The data, then the inode itself.  `step` is the intent's, or nobody's. */
+/*
+ * The data, while readers may still look, then the inode itself.  `step` is the intent's, or nobody's.
+ * Under a write the data goes with the inode, after its section: a death in that leaves pages to shelf_repair().
+ */
 static void inode_drop_steps(struct slot *self, struct inode *inode, atomic_u32 *step)
 {
-	inode_drop_data(self, inode);
+	bool late = inode_is_written(inode);
+
+	if (load_relaxed(&inode->flocks)) /* relaxed: nobody changes them any more */
+		flocks_drop(self, inode);
+	if (likely(!late))
+		inode_drop_contents(self, inode);
 	store_release(step, DROP_RETIRED); /* read after the owner's death: do not retire it again */
-	epoch_retire(self, &inode->retired, RETIRE_INODE, 0);
+	epoch_retire(self, &inode->retired, RETIRE_INODE, late);
 }
 
 static struct inode *inode_parent(struct inode *inode)

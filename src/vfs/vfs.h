@@ -187,6 +187,11 @@ static inline bool inode_get_epoch(struct inode *inode)
 {
 	return ref_get(&inode->refs);
 }
+/* In a section, without a reference: is the last one gone? */
+static inline bool inode_gone(const struct inode *inode)
+{
+	return ref_read(&inode->refs) >= REF_DEAD;
+}
 void inode_put_dead(struct slot *self, struct inode *inode); /* the last reference is gone */
 /* True: that was the last reference. */
 static inline bool inode_put_last(struct slot *self, struct inode *inode)
