@@ -317,7 +317,7 @@ struct shelf_check_options {
 	void *ctx;
 };
 struct shelf_check_report {
-	uint64_t inodes, directories, open_files, data_pages; /* found */
+	uint64_t inodes, directories, open_files, data_pages, tasks; /* found */
 	uint64_t faults, mended, left;
 	uint64_t left_objects, left_pages;
 	int alone;

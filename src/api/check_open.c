@@ -195,6 +195,7 @@ static void check_tasks(struct check *c, struct task_root *root)
 			check_fault(c, false, "the list of tasks is damaged");
 			break;
 		}
+		c->report->tasks++;
 		if (load_acquire(&t->state) == TASK_LIVE) /* pairs with task_start */
 			check_task(c, t);
 		else if (c->alone)

@@ -434,8 +434,11 @@ void flock_close_posix(struct who *w, struct inode *inode)
 {
 	struct flocks *fs = load_acquire(&inode->flocks); /* pairs with flocks_make */
 
-	/* Relaxed: the owner's own locks were set before this close, by this thread or one it has heard from. */
-	if (likely(!fs) || !load_relaxed(&fs->held[SPACE_POSIX]))
+	/*
+	 * Relaxed: the owner's own locks were set before this close, by this thread or one it has heard from.  A dead one
+	 * whose files are closed for it may have left its locks half set: dirty, and not counted yet.
+	 */
+	if (likely(!fs) || (!load_relaxed(&fs->held[SPACE_POSIX]) && !load_relaxed(&fs->dirty)))
 		return;
 	flocks_give_up_all(w->self, inode, w->files, FLOCK_POSIX);
 }

@@ -154,6 +154,7 @@ static void names(struct worker *w)
 static void data(struct worker *w)
 {
 	static char bytes[200000];
+	off_t from = pick(w, 50000), to = 100000 + from;
 	char path[64];
 	int fd;
 
@@ -177,8 +178,7 @@ static void data(struct worker *w)
 		shelf_fallocate(w->t, fd, pick(w, 2) ? 3 /* PUNCH_HOLE | KEEP_SIZE */ : 0, pick(w, 100000), 1 + pick(w, 100000));
 		break;
 	case 6:
-		shelf_fallocate(w->t, fd, pick(w, 2) ? 8 : 32 /* COLLAPSE_RANGE, INSERT_RANGE */, 4096 * pick(w, 8),
-				4096 * (1 + pick(w, 4)));
+		shelf_copy_file_range(w->t, fd, &from, fd, &to, pick(w, 50000), 0);
 		break;
 	default:
 		shelf_pread(w->t, fd, bytes, sizeof(bytes), 0);
