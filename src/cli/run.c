@@ -34,12 +34,10 @@ struct run {
 	struct shelf_options options;
 	bool keep; /* --name: the shelf stays */
 	bool strict;
-	bool made;
 	char scratch[64];
 	char prefix[PATH_MAX];
 	char library[PATH_MAX];
 	char tables[PATH_MAX];
-	struct shelf *shelf;
 };
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
@@ -165,23 +163,25 @@ void run_find_tables(char tables[PATH_MAX])
 
 /* ---- the shelf -------------------------------------------------------------------------------------- */
 
+/* Made or found, and let go: while we wait nobody but the program uses it. */
 static bool find_shelf(struct run *r)
 {
+	struct shelf *shelf = NULL;
 	char why[SHELF_WHY];
 	int err = -ENOENT;
 
 	if (r->keep)
-		err = shelf_attach(r->name, 0, &r->shelf, why);
+		err = shelf_attach(r->name, 0, &shelf, why);
 	if (!r->keep) {
 		snprintf(r->scratch, sizeof(r->scratch), "run-%ld", (long)getpid());
 		r->name = r->scratch;
 	}
-	if (err == -ENOENT) {
-		err = shelf_create(r->name, &r->options, &r->shelf, why);
-		r->made = !err;
-	}
+	if (err == -ENOENT)
+		err = shelf_create(r->name, &r->options, &shelf, why);
 	if (err)
 		cli_error("%s", why);
+	else
+		shelf_detach(shelf);
 	return !err;
 }
 
@@ -268,18 +268,15 @@ static int run_program(struct run *r, char **argv)
 	return wait_for(pid);
 }
 
-/* Attaching once more closes what the dead had open. */
+/* A shelf that stays: attaching once more closes what the dead had open. */
 static void clean_up(struct run *r)
 {
-	struct shelf *again;
+	struct shelf *shelf;
 
-	if (r->keep) {
-		if (!shelf_attach(r->name, 0, &again, NULL))
-			shelf_detach(again);
-	} else {
+	if (!r->keep)
 		shelf_remove(r->name, NULL);
-	}
-	shelf_detach(r->shelf);
+	else if (!shelf_attach(r->name, 0, &shelf, NULL))
+		shelf_detach(shelf);
 }
 
 static int run_command(int argc, char **argv)

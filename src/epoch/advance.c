@@ -44,6 +44,10 @@
  *	They are freed at once, without waiting for an epoch.  A section of
  *	the retirer's own counts as somebody.
  *
+ * (G) No other slot is claimed: nobody has to pass a fence but the retirer, who does, and the system call is
+ *	saved.  Who claims a slot fences behind that and before its first section (slot_occupy); if our look at the
+ *	slot's state came first, its loads come behind our fence, hence behind the unlinking.
+ *
  * The models of this: model/epoch_*.pml and model/epoch_relacy.cpp.
  */
 #include "base/clock.h"
@@ -54,18 +58,33 @@
 #define BLOCKED_EPOCH(e) ((e) & ((UINT64_C(1) << BLOCKED_EPOCH_BITS) - 1))
 #define NS_PER_MS 1000000
 
+/* Behind a full fence: is ours the only slot that anybody has? */
+static bool alone(struct slot *self)
+{
+	uint32_t id = 0;
+	struct slot *s;
+
+	while ((s = slot_each(self->seg, &id))) {
+		uint32_t state = load_acquire(&s->state); /* pairs with the release of IDLE, and slot_occupy: race G */
+
+		if (s != self && state != SLOT_IDLE && state != SLOT_NONE)
+			return false;
+	}
+	return true;
+}
+
 bool epoch_fence_all(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
 	uint32_t fence = load_acquire(&root->need_fence); /* pairs with epoch_use_fence */
 
-	if (fence != EPOCH_FENCE_DONE && self->seg->membarrier && epoch_membarrier()) {
+	fence_full(); /* pairs with the fence in epoch_enter: race A; and with slot_occupy's: race G */
+	if (alone(self) || (fence != EPOCH_FENCE_DONE && self->seg->membarrier && epoch_membarrier())) {
 		/* Entries that did not see SET have drained now; later ones see it and fence. */
 		if (fence == EPOCH_FENCE_SET)
 			cas_acq_rel(&root->need_fence, &fence, (uint32_t)EPOCH_FENCE_DONE);
 		return true;
 	}
-	fence_full(); /* pairs with the fence in epoch_enter: race A */
 	return fence == EPOCH_FENCE_DONE;
 }
 

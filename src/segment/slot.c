@@ -190,6 +190,7 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 	grow_slot_claimed(s);
 	locker_init(&s->locker, id, &slot_lock_hooks);
 	store_release(&s->state, SLOT_LIVE); /* pairs with slot_state_of */
+	fence_full(); /* before the first section: whoever saw the slot free looks at nothing of it (epoch/advance.c, race G) */
 }
 
 /* ---- a crowd ---------------------------------------------------------------------------------- */

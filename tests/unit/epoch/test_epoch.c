@@ -439,6 +439,7 @@ static void everybody_fences_from_the_moment_somebody_has_to(void **state)
 static void whoever_cannot_fence_others_does_not_advance(void **state)
 {
 	struct epoch_root *root = epoch_root_of(self);
+	pthread_t reader = reader_start(); /* in the present epoch: it would not be in the way */
 	uint64_t e = load_relaxed(&root->global);
 
 	(void)state;
@@ -448,8 +449,19 @@ static void whoever_cannot_fence_others_does_not_advance(void **state)
 	assert_int_equal(epoch_reclaim(self), 0);
 	assert_int_equal(load_relaxed(&root->global), e);
 	seg->membarrier = true; /* somebody who can finishes the hand-over */
+	reader_end(reader);
 	assert_int_equal(epoch_barrier(self, SECOND), 0);
 	assert_int_equal(load_relaxed(&root->need_fence), EPOCH_FENCE_DONE);
+}
+
+static void who_is_alone_advances_without_fencing_others(void **state)
+{
+	(void)state;
+	seg->membarrier = false;
+	retire_many(self, 10);
+	assert_int_equal(epoch_barrier(self, SECOND), 0);
+	assert_int_equal(freed(), 10);
+	seg->membarrier = true;
 }
 
 static int nothing(void *arg)
@@ -513,6 +525,7 @@ int main(void)
 		EPOCH_TEST(fork_inside_a_section_leaves_both_balanced),
 		EPOCH_TEST(everybody_fences_from_the_moment_somebody_has_to),
 		EPOCH_TEST(whoever_cannot_fence_others_does_not_advance),
+		EPOCH_TEST(who_is_alone_advances_without_fencing_others),
 		EPOCH_TEST(a_sweeper_killed_in_a_seal_loses_and_doubles_nothing),
 	};
 
