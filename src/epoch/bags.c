@@ -150,7 +150,7 @@ static bool slot_hold_idle(struct slot *self, struct slot *slot)
 {
 	uint32_t idle = SLOT_IDLE;
 
-	if (load_relaxed(&slot->state) != idle) /* a hint; the CAS decides */
+	if (load_relaxed(&slot->state) != idle || !slot_layers_known(slot)) /* a hint; the CAS decides */
 		return false;
 	/* acquire: what the slot's last owner or recoverer left; pairs with its store of SLOT_IDLE */
 	return cas_acq_rel(&slot->state, &idle, load_relaxed(&self->tid) << 8 | SLOT_CLAIMING); /* own slot */

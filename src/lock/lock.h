@@ -104,6 +104,8 @@ void lock_adopt(struct lock *l, struct locker *dead, struct locker *self, enum l
  * that nobody gets it before `to` is recovered.
  */
 void lock_hand_back(struct locker *from, struct locker *to);
+/* `l` alone, if the dead thread holds it, is unlocked. */
+void lock_release_one(struct locker *dead, struct lock *l);
 /* Everything the dead thread still holds is unlocked, waiters are woken.  Returns how many. */
 unsigned lock_release_dead(struct locker *dead);
 

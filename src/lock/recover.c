@@ -76,6 +76,12 @@ void lock_hand_back(struct locker *from, struct locker *to)
 	}
 }
 
+void lock_release_one(struct locker *dead, struct lock *l)
+{
+	if (lock_is_noted(dead, l))
+		lock_pass_on(l, dead, 0);
+}
+
 unsigned lock_release_dead(struct locker *dead)
 {
 	uint32_t n = min_of(load_relaxed(&dead->n_held), LOCK_HELD_MAX); /* ordered by the death */

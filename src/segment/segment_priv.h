@@ -223,7 +223,6 @@ void magazine_remove(struct slot *s, enum cache_id id, const void *obj);
 
 /* takeover.c */
 extern const struct lock_hooks slot_lock_hooks;
-void slot_recover(struct slot *self, struct slot *dead);
 void slot_gone_run(struct slot *self, struct slot *gone);
 
 /* identity.c */

@@ -95,6 +95,16 @@ static void slot_protect(struct segment *seg, void *page, int prot)
 
 /* ---- claiming --------------------------------------------------------------------------- */
 
+static bool slot_bags_full(const struct slot *s)
+{
+	unsigned k;
+
+	for (k = 0; k < ARRAY_SIZE(s->bags); k++)
+		if (s->bags[k].head)
+			return true;
+	return false;
+}
+
 static bool slot_claim_try(struct segment *seg, struct slot *s)
 {
 	uint32_t state = load_relaxed(&s->state); /* the CAS decides */
@@ -107,6 +117,8 @@ static bool slot_claim_try(struct segment *seg, struct slot *s)
 	} else if (state != SLOT_IDLE && state != SLOT_NONE) {
 		return false;
 	}
+	if (slot_bags_full(s) && !slot_layers_known(s))
+		return false; /* they hold what this process could not free; a hint, bags_free() asks again */
 	slot_protect(seg, s, PROT_READ | PROT_WRITE);
 	ok = cas_acq_rel(&s->state, &state, mine); /* acquire: pairs with the release of IDLE */
 	if (!ok)
@@ -188,6 +200,8 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 	s->nest = 0;
 	store_relaxed(&s->busy, 0);
 	grow_slot_claimed(s);
+	if (!slot_bags_full(s) || slot_layers_known(s))
+		slot_note_layers(s);
 	locker_init(&s->locker, id, &slot_lock_hooks);
 	store_release(&s->state, SLOT_LIVE); /* pairs with slot_state_of */
 	fence_full(); /* before the first section: whoever saw the slot free looks at nothing of it (epoch/advance.c, race G) */

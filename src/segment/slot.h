@@ -67,6 +67,7 @@ struct slot {
 	struct lock recovery; /* whoever finishes what the dead owner left */
 	atomic_u32 pid, tid; /* [o] */
 	atomic_u64 start_time; /* [o] field 22 of /proc/PID/stat: tells a reused pid apart */
+	atomic_u32 layers; /* [o] intents that its process knows; kept while bags are left: only who knows them all frees them */
 	struct segment *seg; /* [o] process-local */
 	uint64_t ino_next, ino_end; /* [o] private range of inode numbers */
 	/* [o] made less freed by all owners of this slot so far: never reset; vfs and fd sum them */
@@ -153,6 +154,11 @@ typedef void intent_recover_fn(struct slot *self, struct intent *dead);
 void intent_register(uint32_t op, intent_recover_fn *fn);
 /* One that holds no lock and whose recovery takes locks or drops references: run by slot_takeover() only. */
 void intent_register_late(uint32_t op, intent_recover_fn *fn);
+void slot_note_layers(struct slot *self);
+/* The slots of this process may be older than what it has registered since. */
+void slots_note_layers(struct segment *seg);
+/* Does this process know all that the owner of `s` could have been doing? */
+bool slot_layers_known(struct slot *s);
 static inline struct slot *intent_slot(struct intent *i)
 {
 	return container_of(i, struct slot, intent); /* the dead thread's slot, for lock_adopt() */
@@ -172,7 +178,11 @@ unsigned slot_reap(struct slot *self);
 unsigned slot_reap_quick(struct slot *self);
 /* The same for the threads of one process. */
 void slot_reap_process(struct slot *self, uint32_t pid);
-/* Like slot_reap() for one slot.  False: it is alive, or not in use. */
+/*
+ * Like slot_reap() for one slot.  False: it is alive, or not in use, or its process knew layers that this one does not
+ * (a process that attached for descriptor tables alone): then it is left to one that does.  Until that comes the
+ * dead thread's inodes stay locked and its epoch stays; but locks that this process can wait for are taken from it.
+ */
 bool slot_takeover(struct slot *self, uint32_t id);
 /* Called in the order of registration.  gone == self at a thread's orderly exit. */
 typedef void slot_gone_fn(struct slot *self, struct slot *gone);

@@ -4,7 +4,7 @@
  *
  * Protection: slot.recovery of the dead slot, taken with lock_try so that it fits below any lock; the
  * lock layer names its holder, so a recoverer that dies is recovered itself.
- * Order in slot_recover(): the allocator's locks that the dead one holds are adopted, what they
+ * Order in slot_recover_for(): the allocator's locks that the dead one holds are adopted, what they
  * protect is made whole; then the intent; then whom it was recovering itself; then all its locks are released.
  * That may run under any locks of the recoverer, so it takes no locks but the dead one's and leaf locks, and drops no
  * reference: those go to the dead thread's ledger.  What must drop or wait is a late intent: it waits, as the ledger
@@ -20,6 +20,7 @@
 
 static atomic_ptr(intent_recover_fn) intent_table[INTENT_OPS]; /* [1] */
 static uint32_t intent_late; /* [1] bit n: op n is late */
+static uint32_t intent_known; /* [1] bit n: op n is registered */
 _Static_assert(INTENT_OPS <= 32, "a bit for each");
 static slot_gone_fn *gone_hooks[GONE_HOOKS]; /* [1] */
 static unsigned gone_count;
@@ -28,12 +29,34 @@ void intent_register(uint32_t op, intent_recover_fn *fn)
 {
 	shelf_assert(op < INTENT_OPS);
 	store_relaxed(&intent_table[op], fn); /* before the process has a slot */
+	intent_known |= 1u << op;
 }
 
 void intent_register_late(uint32_t op, intent_recover_fn *fn)
 {
 	intent_register(op, fn);
 	intent_late |= 1u << op;
+}
+
+void slot_note_layers(struct slot *self)
+{
+	store_relaxed(&self->layers, intent_known); /* published by the state, or read after our death */
+}
+
+void slots_note_layers(struct segment *seg)
+{
+	uint32_t id = 0, pid = slot_getpid();
+	struct slot *s;
+
+	while ((s = slot_each(seg, &id)))
+		if (slot_state_of(s) == SLOT_LIVE && load_relaxed(&s->pid) == pid && /* ordered by the state */
+		    load_relaxed(&s->start_time) == slot_start_time())
+			slot_note_layers(s);
+}
+
+bool slot_layers_known(struct slot *s)
+{
+	return !(load_relaxed(&s->layers) & ~intent_known); /* ordered by the state, or by the death */
 }
 
 void slot_register_gone(slot_gone_fn *fn)
@@ -74,6 +97,8 @@ static bool slot_is_dead(struct slot *s)
 
 /* ---- one recoverer at a time ---------------------------------------------------------------- */
 
+static void slot_recover_for(struct slot *self, struct slot *dead, struct lock *l);
+
 /* False: we are recovering it already, further up the stack. */
 LOCK_NO_ANALYSIS static bool recovery_begin(struct slot *self, struct slot *dead)
 {
@@ -84,7 +109,7 @@ LOCK_NO_ANALYSIS static bool recovery_begin(struct slot *self, struct slot *dead
 		if (lock_held_by(&dead->recovery, &self->locker))
 			return false;
 		if (other && slot_is_dead(other))
-			slot_recover(self, other);
+			slot_recover_for(self, other, &dead->recovery);
 		else if (word)
 			futex_wait(&dead->recovery.word, word, RECOVERY_WAIT_NS);
 	}
@@ -208,13 +233,29 @@ static void recover_held(struct slot *self, struct slot *dead)
 	lock_release_dead(&dead->locker);
 }
 
-void slot_recover(struct slot *self, struct slot *dead)
+/*
+ * `dead` did things that this process knows nothing of.  What it does know is repaired, and the lock that it waits for
+ * (one of the layers that both have, so no business of an intent that only the dead one had) changes hands.
+ */
+static void recover_known(struct slot *self, struct slot *dead, struct lock *l)
+{
+	uint32_t op = load_acquire(&dead->intent.op); /* as in recover_intent */
+
+	recover_allocator(self, dead);
+	if (op < INTENT_OPS && intent_known >> op & 1)
+		recover_intent(self, dead, false);
+	lock_release_one(&dead->locker, l);
+}
+
+static void slot_recover_for(struct slot *self, struct slot *dead, struct lock *l)
 {
 	if (!recovery_begin(self, dead))
 		return;
 	/* Somebody may have been faster, and the slot may have a new owner. */
-	if (slot_is_dead(dead))
+	if (slot_is_dead(dead) && slot_layers_known(dead))
 		recover_held(self, dead);
+	else if (slot_is_dead(dead))
+		recover_known(self, dead, l);
 	recovery_end(self, dead);
 }
 
@@ -233,7 +274,7 @@ static bool takeover_dead(struct slot *self, struct slot *dead)
 {
 	bool done;
 
-	if (dead == self || !recovery_begin(self, dead))
+	if (dead == self || !slot_layers_known(dead) || !recovery_begin(self, dead))
 		return false;
 	done = slot_is_dead(dead);
 	if (done) {
@@ -309,7 +350,7 @@ static void hook_recover(struct locker *self, uint32_t id, struct lock *l)
 	uint8_t cls = self->held_class[n];
 
 	if (dead)
-		slot_recover(me, dead);
+		slot_recover_for(me, dead, l);
 	self->held_class[n] = cls;
 	store_relaxed(&self->held_lock[n], l); /* [o] */
 }

@@ -87,6 +87,7 @@ static int layers_init(struct segment *seg, const struct shelf_options *o)
 	self = slot_self(seg);
 	if (!self)
 		return -ENOMEM;
+	slots_note_layers(seg);
 	err = fd_layer_init(seg);
 	if (!err)
 		err = vfs_init(self, mode, uid, gid);
@@ -155,6 +156,7 @@ int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[
 	}
 	self = seg->read_only ? NULL : slot_self(seg);
 	if (self) {
+		slots_note_layers(seg);
 		slot_reap_quick(self);
 		task_sweep_quick(self);
 	}

@@ -427,6 +427,7 @@ static int after_exec(const char *name)
 {
 	struct segment *s;
 
+	intent_register(INTENT_TRUNCATE, finish); /* what the old image knew: a slot is for who knows as much */
 	if (segment_attach(name, false, &s, why))
 		return 1;
 	if (slot_alive(s, 2))
