@@ -24,6 +24,7 @@
 
 struct engine_config {
 	uint64_t size; /* bytes the workload will store at most */
+	uint64_t files, file_bytes; /* memcpy: how many there are, and how far apart */
 	const char *dir; /* tmpfs: directory to work in */
 };
 
@@ -54,13 +55,15 @@ static inline long engine_ok(const char *what, long result)
 	return result;
 }
 
-#ifdef BENCH_MEMCPY /* the limit: the bytes alone, from a mapping; only what the pread workloads call */
+#ifdef BENCH_MEMCPY /* the limit: the bytes alone, in a mapping; only what pread4k and tiobench call */
 
 extern char *engine_area;
-#define eng_open(path, flags, mode) ((void)(path), 0L)
+extern uint64_t engine_stride;
+long eng_open(const char *path, int flags, mode_t mode); /* the number in the name is the file's */
+#define engine_at(fd, off) (engine_area + (uint64_t)(fd)*engine_stride + (off))
 #define eng_close(fd) ((void)(fd), 0L)
-#define eng_pread(fd, buf, n, off) (memcpy((buf), engine_area + (off), (n)), (long)(n))
-#define eng_pwrite(fd, buf, n, off) (memcpy(engine_area + (off), (buf), (n)), (long)(n))
+#define eng_pread(fd, buf, n, off) (memcpy((buf), engine_at(fd, off), (n)), (long)(n))
+#define eng_pwrite(fd, buf, n, off) (memcpy(engine_at(fd, off), (buf), (n)), (long)(n))
 #define eng_unlink(path) ((void)(path), 0L)
 
 #elif defined(BENCH_TMPFS)

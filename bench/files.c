@@ -15,9 +15,9 @@ struct bench_options bench_options = {.threads = 1, .file_bytes = 1 << 20};
 
 static const struct workload *const lists[] = {
 	pread_workloads,
+	tiobench_workloads,
 #ifndef BENCH_MEMCPY
 	threadperf_workloads,
-	tiobench_workloads,
 	names_workloads,
 #endif
 };
@@ -38,7 +38,7 @@ static void list_all(void)
 	for (size_t i = 0; i < LISTS; i++)
 		for (const struct workload *w = lists[i]; w->name; w++)
 #ifdef BENCH_MEMCPY
-			if (strcmp(w->case_, "pread4k_shared") == 0)
+			if (!strcmp(w->name, "tiobench") || !strcmp(w->case_, "pread4k_shared"))
 #endif
 				printf("%s %s %s\n", w->name, w->case_, w->unit);
 }
@@ -143,6 +143,8 @@ int main(int argc, char **argv)
 	if (!count)
 		find_or_exit(NULL, NULL);
 	config.dir = a.dir;
+	config.files = bench_options.threads;
+	config.file_bytes = bench_options.file_bytes;
 	if (list[0]->bounded)
 		config.size = bench_options.file_bytes * bench_options.threads;
 	engine_start(&config);
