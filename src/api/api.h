@@ -232,6 +232,13 @@ struct io {
 	unsigned rwf; /* RWF_* */
 };
 
+#define IO_COMMON 65536u /* longer ones are not worth a short cut */
+/* One comparison each: no length, or a long one; NULL, or too near the end of what a caller can own; an offset likewise. */
+static inline bool io_is_common(const void *buf, size_t count, uint64_t pos)
+{
+	return count - 1 < IO_COMMON && (uintptr_t)buf - 1 < USER_TOP - IO_COMMON && pos < (uint64_t)INT64_MAX - IO_COMMON;
+}
+
 void io_one(struct io *io, struct iovec *one, const void *buf, size_t count);
 void io_many(struct io *io, const struct iovec *iov, int iovcnt);
 ssize_t io_read(struct shelf_task *t, int fd, struct io *io);

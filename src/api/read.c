@@ -12,23 +12,17 @@
 #include "api/api.h"
 #include "ramfs/data_inline.h"
 
-#define READ_FAST 65536u /* longer ones are not worth a thought here */
-
-/* One comparison each: no length, or a long one; NULL, or too near the end of what a caller can own; an offset likewise. */
-static inline bool read_is_common(const void *buf, size_t count, uint64_t pos)
+/* `pos` of -1: at the file's offset. */
+static __attribute__((noinline, cold)) ssize_t read_slow(struct shelf_task *t, int fd, void *buf, size_t count, off_t pos)
 {
-	return count - 1 < READ_FAST && (uintptr_t)buf - 1 < USER_TOP - READ_FAST && pos < (uint64_t)INT64_MAX - READ_FAST;
-}
-
-static __attribute__((noinline, cold)) ssize_t read_slow(struct shelf_task *t, int fd, void *buf, size_t count,
-							 struct io *io)
-{
+	struct io io;
 	struct iovec one;
 
-	if (!io->moves && (int64_t)io->pos < 0)
-		return -EINVAL;
-	io_one(io, &one, buf, count);
-	return io_read(t, fd, io);
+	io.moves = pos == -1;
+	io.pos = (uint64_t)pos;
+	io.rwf = 0;
+	io_one(&io, &one, buf, count);
+	return io_read(t, fd, &io);
 }
 
 /* In a section, the file borrowed.  Bytes, or 0: not here. */
@@ -57,7 +51,7 @@ LOCK_NO_ANALYSIS static inline_always size_t read_file(struct slot *self, struct
 	if (!alone && unlikely(!lock_try(&f->pos_lock, &self->locker, LOCK_FILEPOS)))
 		return 0;
 	pos = load_relaxed(&f->pos); /* relaxed: [p] */
-	if (likely(read_is_common(buf, count, pos)))
+	if (likely(io_is_common(buf, count, pos)))
 		n = pread_file(self, f, buf, count, pos);
 	if (likely(n))
 		store_relaxed(&f->pos, pos + n); /* relaxed: [p] */
@@ -89,28 +83,24 @@ static inline_always size_t read_common(struct shelf_task *t, int fd, void *buf,
 
 ssize_t shelf_pread(struct shelf_task *t, int fd, void *buf, size_t count, off_t offset)
 {
-	struct io io;
 	size_t n;
 
-	if (likely(read_is_common(buf, count, (uint64_t)offset))) {
+	if (likely(io_is_common(buf, count, (uint64_t)offset))) {
 		n = read_common(t, fd, buf, count, (uint64_t)offset, false);
 		if (likely(n))
 			return (ssize_t)n;
 	}
-	io = (struct io){.pos = (uint64_t)offset};
-	return read_slow(t, fd, buf, count, &io);
+	return offset < 0 ? -EINVAL : read_slow(t, fd, buf, count, offset);
 }
 
 ssize_t shelf_read(struct shelf_task *t, int fd, void *buf, size_t count)
 {
-	struct io io;
 	size_t n;
 
-	if (likely(read_is_common(buf, count, 0))) {
+	if (likely(io_is_common(buf, count, 0))) {
 		n = read_common(t, fd, buf, count, 0, true);
 		if (likely(n))
 			return (ssize_t)n;
 	}
-	io = (struct io){.moves = true};
-	return read_slow(t, fd, buf, count, &io);
+	return read_slow(t, fd, buf, count, -1);
 }

@@ -1,26 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rw.c - write, and the vector forms of read and write. */
+/* rw.c - the vector forms of read and write. */
 #include "api/api.h"
-
-ssize_t shelf_write(struct shelf_task *t, int fd, const void *buf, size_t count)
-{
-	struct iovec one;
-	struct io io = { .moves = true };
-
-	io_one(&io, &one, buf, count);
-	return io_write(t, fd, &io);
-}
-
-ssize_t shelf_pwrite(struct shelf_task *t, int fd, const void *buf, size_t count, off_t offset)
-{
-	struct iovec one;
-	struct io io = { .pos = (uint64_t)offset };
-
-	if (offset < 0)
-		return -EINVAL;
-	io_one(&io, &one, buf, count);
-	return io_write(t, fd, &io);
-}
 
 ssize_t shelf_readv(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt)
 {

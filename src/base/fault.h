@@ -18,6 +18,12 @@
 /* Bytes not copied (0: all).  fault.c has it in assembly. */
 size_t fault_copy(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
 
+/*
+ * The same over memory that is likely to be out of the caches: rep movsb from two KiB on, which on some processors takes
+ * whole lines without reading what stood there.
+ */
+size_t fault_copy_over(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
+
 /* True: the fault was in fault_copy and *ip now points at the way out.  Async-signal-safe. */
 bool fault_fixup(uintptr_t *ip);
 

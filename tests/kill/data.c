@@ -82,6 +82,15 @@ static void overwrite_a_few_bytes(struct who *w, struct inode *f, struct inode *
 	change_write(w, f, 10, 20);
 }
 
+/* The short cut, as a borrower takes it. */
+static void overwrite_without_a_count(struct who *w, struct inode *f, struct inode *source)
+{
+	(void)source;
+	epoch_enter(w->self);
+	CHECK(ramfs_overwrite_epoch(w->self, f, fresh_data, 600, PAGE_BYTES + 9) == 600);
+	epoch_exit(w->self);
+}
+
 static void overwrite_two_pages(struct who *w, struct inode *f, struct inode *source)
 {
 	(void)source;
@@ -181,6 +190,7 @@ static void drop(struct who *w, struct inode *f, struct inode *source)
 
 static const struct deed deeds[] = {
 	{"overwrite a few bytes", false, make_three_pages, overwrite_a_few_bytes},
+	{"overwrite without a count", false, make_three_pages, overwrite_without_a_count},
 	{"overwrite two pages", false, make_three_pages, overwrite_two_pages},
 	{"write the first byte", false, make_empty, write_the_first_byte},
 	{"append over pages", false, make_three_pages, append_over_pages},

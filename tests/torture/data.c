@@ -267,6 +267,81 @@ static void a_borrowed_file_is_read_whole_or_known_to_be_gone(void **state)
 	world_close(&world);
 }
 
+/* ---- files that are freed while they are written to ------------------------------------------------------ */
+
+enum { STRAY = 255, OWN_FILES = 128 };
+
+/* No byte but the mark: pages that another file gave back are nobody else's. */
+static void check_own(struct who *w, struct inode *f)
+{
+	unsigned char block[3 * PAGE_BYTES];
+	size_t i;
+
+	CHECK(world_pread(w, f, block, sizeof(block), 0) == (ssize_t)sizeof(block));
+	for (i = 0; i < sizeof(block); i++)
+		CHECK(block[i] == block[0] && block[i] != STRAY);
+}
+
+/* Each file that goes leaves its pages to one that nobody else writes to, which is looked at much later. */
+static void replace_and_keep(struct member *m)
+{
+	struct inode *own[OWN_FILES] = {NULL}, **at;
+	unsigned long i;
+
+	for (i = 0; i < m->crew->rounds; i++) {
+		struct inode *f = marked_file(&m->w, 1 + (unsigned)i % 250);
+
+		f = xchg_acq_rel(&m->crew->current, f); /* pairs with itself and with the writers' acquire */
+		at = &own[i % OWN_FILES];
+		if (*at) {
+			check_own(&m->w, *at);
+			inode_put(m->w.self, *at);
+		}
+		inode_put(m->w.self, f);
+		*at = marked_file(&m->w, 1 + (unsigned)i % 250);
+	}
+	for (i = 0; i < OWN_FILES; i++)
+		if (own[i]) {
+			check_own(&m->w, own[i]);
+			inode_put(m->w.self, own[i]);
+		}
+}
+
+/* Borrowed, without a count. */
+static void overwrite_borrowed(struct member *m)
+{
+	char stray[PAGE_BYTES];
+
+	memset(stray, STRAY, sizeof(stray));
+	while (!load_acquire(&m->crew->stop)) {
+		struct inode *f;
+		unsigned k;
+
+		epoch_enter(m->w.self);
+		f = load_acquire(&m->crew->current); /* pairs with replace_and_keep */
+		for (k = 0; k < 16; k++)
+			add_relaxed(&m->crew->reads,
+				    ramfs_overwrite_epoch(m->w.self, f, stray, sizeof(stray), k % 3 * PAGE_BYTES) != 0);
+		epoch_exit(m->w.self);
+	}
+}
+
+static void a_write_without_a_count_never_lands_in_anothers_page(void **state)
+{
+	struct data_world world;
+	struct crew c = {.world = &world, .rounds = test_scaled(20000)};
+
+	(void)state;
+	world_open(&world, 0);
+	store_release(&c.current, marked_file(&world.w, 1)); /* before the threads */
+	crew_run(&c, replace_and_keep, 2, overwrite_borrowed, 3);
+	inode_put(world.self, load_acquire(&c.current));
+	CHECK(load_acquire(&c.reads) > 0);
+	CHECK(world_data_pages(&world) == 0);
+	CHECK(vfs_inodes(world.seg) == 1);
+	world_close(&world);
+}
+
 /* ---- appends ------------------------------------------------------------------------------------------------ */
 
 #define LINE 50
@@ -361,6 +436,7 @@ int main(void)
 		cmocka_unit_test(reads_never_see_a_mix_of_two_writes),
 		cmocka_unit_test(pages_of_one_file_never_shine_through_another),
 		cmocka_unit_test(a_borrowed_file_is_read_whole_or_known_to_be_gone),
+		cmocka_unit_test(a_write_without_a_count_never_lands_in_anothers_page),
 		cmocka_unit_test(lines_appended_by_threads_stay_whole),
 		cmocka_unit_test(lines_appended_by_processes_stay_whole),
 	};

@@ -134,6 +134,9 @@ static void copies_of_all_lengths_and_alignments(void **state)
 				memcpy(want + to, src + from, lengths[i]);
 				assert_int_equal(fault_copy(dst + to, src + from, lengths[i]), 0);
 				assert_memory_equal(dst, want, LONG_ROOM);
+				memset(dst, 0xaa, LONG_ROOM);
+				assert_int_equal(fault_copy_over(dst + to, src + from, lengths[i]), 0);
+				assert_memory_equal(dst, want, LONG_ROOM);
 			}
 }
 
@@ -157,6 +160,7 @@ static void a_fault_in_a_copy_is_told_to_the_byte(void **state)
 			assert_int_equal(fault_copy(user, buf, lengths[i]), lengths[i] - good);
 			assert_true(!good || (user[0] == 'b' && user[good - 1] == 'b'));
 			assert_int_equal(fault_copy(buf, user, lengths[i]), lengths[i] - good);
+			assert_int_equal(fault_copy_over(buf, user, lengths[i]), lengths[i] - good);
 		}
 	sigaction(SIGSEGV, &old, NULL);
 	munmap(p, room + PAGE_BYTES);
