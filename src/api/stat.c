@@ -78,6 +78,39 @@ static int attr_path(struct shelf_task *t, int dirfd, const char *path, int flag
 	return 0;
 }
 
+/* By path alone, found by the common walk.  0, -ENOENT, or WALK_UNCOMMON: attr_path() is to decide. */
+static inline_always int attr_common(struct shelf_task *t, const char *path, bool follow, struct attr *a, struct slot **self)
+{
+	struct inode *inode;
+	struct who w;
+	int err;
+
+	if (unlikely(!path || who_init(&w, t)))
+		return WALK_UNCOMMON;
+	*self = w.self;
+	scheme_names_enter(w.self);
+	epoch_enter_root(w.self, t->hdr->epoch);
+	err = walk_common_epoch(&w, path, follow, &inode);
+	if (likely(!err) && unlikely(!attr_living_epoch(w.self, inode, a)))
+		err = WALK_UNCOMMON;
+	epoch_exit(w.self);
+	scheme_names_exit(w.self);
+	return err;
+}
+
+static int stat_path(struct shelf_task *t, const char *path, struct stat *st, bool follow)
+{
+	struct slot *self;
+	struct attr a;
+	int err = attr_common(t, path, follow, &a, &self);
+
+	if (unlikely(err == WALK_UNCOMMON || !st))
+		return shelf_fstatat(t, AT_FDCWD, path, st, follow ? 0 : AT_SYMLINK_NOFOLLOW);
+	if (likely(!err))
+		attr_to_stat(self, &a, st);
+	return err;
+}
+
 int shelf_fstatat(struct shelf_task *t, int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct slot *self;
@@ -94,12 +127,12 @@ int shelf_fstatat(struct shelf_task *t, int dirfd, const char *path, struct stat
 
 int shelf_stat(struct shelf_task *t, const char *path, struct stat *st)
 {
-	return shelf_fstatat(t, AT_FDCWD, path, st, 0);
+	return stat_path(t, path, st, true);
 }
 
 int shelf_lstat(struct shelf_task *t, const char *path, struct stat *st)
 {
-	return shelf_fstatat(t, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+	return stat_path(t, path, st, false);
 }
 
 int shelf_fstat(struct shelf_task *t, int fd, struct stat *st)

@@ -290,6 +290,13 @@ struct walk {
 int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned flags, struct walk *out);
 
 /*
+ * The short cut of walk_epoch() for whoever wants the inode alone (walk_common.c): 0, -ENOENT, or WALK_UNCOMMON: walk_epoch()
+ * is to decide.
+ */
+#define WALK_UNCOMMON 2
+int walk_common_epoch(struct who *w, const char *path, bool follow, struct inode **out);
+
+/*
  * Where the tree is not all there is (shelf run): a thread that set its walk_border gets WALK_LEFT from a walk that leaves
  * the tree, by ".." above the root or by an absolute symbolic link, with the path that is still to be walked outside
  * in `left`.  An absolute link that begins with `prefix` stays inside.  NULL: the tree's root is the root.
