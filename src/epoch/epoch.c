@@ -2,8 +2,10 @@
 /*
  * epoch.c - retiring, and the reclaiming that retirers do.
  *
- * A retire is a push onto the own open bag.  Every EPOCH_BATCH of them (more where there are many
+ * A retire is a push onto the own open bag.  Every slot_batch() of them (more where there are many
  * slots to look at) the bag is sealed, one try is made to advance, and what is ripe is freed.
+ * An advance interrupts every processor (membarrier: some 20 us where that is virtual), and one serves all threads: so
+ * batches are large, and who finds that another has advanced since its own last batch does not.
  */
 #include "base/clock.h"
 #include "base/syscall.h"
@@ -34,16 +36,23 @@ void epoch_register_types(void)
 	retire_register(RETIRE_PAGES, free_pages);
 }
 
+/* The epoch as this thread saw it last.  The open bag has no mark of its own; its room is for this. */
+static uint64_t epoch_look(struct slot *self)
+{
+	/* pairs with the CAS of epoch_advance_try */
+	return self->bags[BAG_OPEN].epoch = load_acquire(&epoch_root_of(self)->global);
+}
+
 /* One try to advance, then free what that made ripe. */
 static uint64_t epoch_step(struct slot *self)
 {
+	bool nobody;
 	uint64_t now;
 
 	bags_seal(self, self);
-	if (epoch_advance_try(self) == EPOCH_NOBODY)
-		return bags_free(self, self, EPOCH_QUIET); /* race F: all was sealed before */
-	now = load_acquire(&epoch_root_of(self)->global); /* pairs with the CAS of epoch_advance_try */
-	return bags_free(self, self, now);
+	nobody = epoch_advance_try(self) == EPOCH_NOBODY;
+	now = epoch_look(self);
+	return bags_free(self, self, nobody ? EPOCH_QUIET : now); /* race F: all was sealed before */
 }
 
 static void epoch_sleep(int64_t ns)
@@ -74,15 +83,29 @@ static void epoch_pressure(struct slot *self)
 	}
 }
 
+/* If another thread has advanced since our last batch, that will do for this one. */
+static void epoch_step_of_batch(struct slot *self)
+{
+	uint64_t last = self->bags[BAG_OPEN].epoch;
+
+	if (!last || load_relaxed(&epoch_root_of(self)->global) == last) { /* a hint */
+		epoch_step(self);
+		return;
+	}
+	bags_seal(self, self);
+	bags_free(self, self, epoch_look(self));
+}
+
 static void epoch_batch(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
 	uint64_t left;
 
-	if (self->reclaiming || self->retired_since < min_of(slot_limit(self->seg), BATCH_MAX))
+	self->batch = max_of(slot_batch(self->seg), min_of(slot_limit(self->seg), BATCH_MAX));
+	if (self->reclaiming || self->retired_since < self->batch)
 		return;
 	self->retired_since = 0;
-	epoch_step(self);
+	epoch_step_of_batch(self);
 	if (load_relaxed(&root->advances) % SWEEP_EVERY == 0) /* about so often */
 		bags_sweep(self, &left);
 	if (unlikely(epoch_crowded(root)))
@@ -102,7 +125,7 @@ void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, u
 	r->type = type;
 	r->aux = aux;
 	bag_put(&self->bags[BAG_OPEN], r);
-	if (likely(++self->retired_since < EPOCH_BATCH))
+	if (likely(++self->retired_since < self->batch))
 		return;
 	if (epoch_inside(self))
 		self->nest |= EPOCH_WORK;

@@ -13,7 +13,7 @@
  * An object retired in epoch e is freed once the global epoch is e + 2, or as
  * soon as nobody at all is inside a section.  Why that is enough: epoch/advance.c.
  * Progress: readers wait-free; retire is lock-free.  Retirers do the reclaiming, a batch
- * at a time, at the end of the section if they are in one.  While more than EPOCH_WAITING_HIGH
+ * (slot_batch(): 2048 objects with a few threads, 256 with many) at a time, at the end of the section if they are in one.  While more than EPOCH_WAITING_HIGH
  * objects wait, a retirer that is outside sections and holds no lock is slowed down
  * (EPOCH_PRESSURE_NS a batch at most), and only such a one takes over dead readers' slots.
  * A section must not sleep, and may take LOCK_LEAF locks only.
@@ -26,7 +26,7 @@
 
 #include "segment/slot.h"
 
-#define EPOCH_BATCH 256u /* objects retired between two tries to advance */
+#define EPOCH_BATCH SLOT_BATCH_MAX /* most objects retired between two tries to advance, where few threads are */
 #define EPOCH_WAITING_HIGH 65536u
 #define EPOCH_PRESSURE_NS 10000000L
 #define EPOCH_STALL_NS 50000000L /* blocked for longer: look whether the blocker is dead */

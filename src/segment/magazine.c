@@ -8,11 +8,11 @@
  * Slow path: a batch from or to the slabs under the class's lock.
  * Of files, dentries and inodes a thread keeps a batch of the epoch's beyond that: what a batch frees is what the
  * next opens and creates take, so in a steady state the slabs are left alone.
- * Limits: 24 objects a size, fewer of the large ones and in small segments; beyond, MORE_OBJECTS of two sizes.
+ * Limits: 24 objects a size, fewer of the large ones and in small segments; beyond, a batch of two sizes.
  */
 #include "segment/segment_priv.h"
 
-#define MORE_OBJECTS 288u /* EPOCH_BATCH, and some */
+#define MORE_SPARE 32u /* kept beyond a batch */
 #define MAGAZINE_BYTES 12288u /* of one size in one thread */
 
 unsigned magazine_limit(const struct seg_local *sl, enum cache_id id)
@@ -22,9 +22,18 @@ unsigned magazine_limit(const struct seg_local *sl, enum cache_id id)
 	return max_of(n * sl->stock / SLOT_PAGES, 2u);
 }
 
-static unsigned more_limit(const struct seg_local *sl, enum cache_id id)
+static unsigned more_limit(const struct slot *self, const struct seg_local *sl, enum cache_id id)
 {
-	return id == CACHE_128 || id == CACHE_256 ? MORE_OBJECTS * sl->stock / SLOT_PAGES : 0;
+	if (id != CACHE_128 && id != CACHE_256)
+		return 0;
+	return min_of(self->batch + MORE_SPARE, (SLOT_BATCH_MAX + MORE_SPARE) * sl->stock / SLOT_PAGES);
+}
+
+unsigned slot_batch(struct segment *seg)
+{
+	unsigned n = min_of(SLOT_BATCH_ALL / max_of(slot_limit(seg), 1u), SLOT_BATCH_MAX);
+
+	return max_of(n * seg_local(seg)->stock / SLOT_PAGES, SLOT_BATCH_MIN);
 }
 
 /* ---- the objects beyond ------------------------------------------------------------------ */
@@ -95,7 +104,7 @@ void cache_free(struct slot *self, enum cache_id id, void *obj)
 
 	/* Again if need be: what waits in slab_give() may free objects into the magazine. */
 	while (unlikely(n >= limit)) {
-		if (load_relaxed(&m->more_count) < more_limit(sl, id)) { /* [o] */
+		if (load_relaxed(&m->more_count) < more_limit(self, sl, id)) { /* [o] */
 			more_push(m, obj);
 			goto out;
 		}

@@ -82,6 +82,7 @@ struct slot {
 
 	_Alignas(CACHE_LINE) struct bag bags[3];
 	uint32_t retired_since; /* [o] since the last try to advance */
+	uint32_t batch; /* [o] slot_batch() when last asked; 0: not yet */
 
 	/* The stock of pages: the owner inside `busy`, or the holder of `steal` once busy is 0. */
 	_Alignas(CACHE_LINE) atomic_u64 busy; /* [o] bit 0: inside; above: the run being moved, its order in bits 1..5 */
@@ -106,6 +107,15 @@ static inline uint32_t slot_id(const struct slot *s)
 {
 	return s->locker.id;
 }
+
+/*
+ * How many retired objects a thread lets wait, and freed ones it keeps: SLOT_BATCH_ALL over all slots, between the two
+ * bounds, and no more than a small segment bears.
+ */
+#define SLOT_BATCH_MIN 256u
+#define SLOT_BATCH_MAX 2048u
+#define SLOT_BATCH_ALL 16384u
+unsigned slot_batch(struct segment *seg);
 
 /* cache_alloc() when the magazine is empty. */
 void *cache_alloc_slow(struct slot *self, enum cache_id id);
