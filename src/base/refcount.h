@@ -68,4 +68,18 @@ static inline bool ref_put(struct ref *r)
 	return cas_acq_rel(&r->n, &zero, REF_DEAD + (UINT32_MAX - REF_DEAD) / 2);
 }
 
+/*
+ * ref_put where one step is enough: no section is needed, since our own reference stands until that step.
+ * False: nothing was done, the count is not as it was seen, or saturated: ref_put.
+ */
+static inline bool ref_put_at_once(struct ref *r, bool *last)
+{
+	uint32_t old = load_relaxed(&r->n); /* the CAS decides */
+
+	*last = old == 1;
+	if (unlikely(old - 1 >= REF_SATURATED - 1))
+		return false;
+	return cas_acq_rel(&r->n, &old, *last ? REF_DEAD + (UINT32_MAX - REF_DEAD) / 2 : old - 1);
+}
+
 #endif

@@ -31,9 +31,11 @@ static inline void fd_section_put(struct slot *self, struct fd_file *file)
 {
 	bool last;
 
-	epoch_enter(self);
-	last = fd_ref_drop(file);
-	epoch_exit(self);
+	if (unlikely(!ref_put_at_once(&file->count, &last))) {
+		epoch_enter(self);
+		last = fd_ref_drop(file);
+		epoch_exit(self);
+	}
 	if (unlikely(last))
 		fd_release(self, file);
 }

@@ -198,6 +198,8 @@ static inline bool inode_put_last(struct slot *self, struct inode *inode)
 {
 	bool last;
 
+	if (likely(ref_put_at_once(&inode->refs, &last)))
+		return last;
 	epoch_enter(self); /* see ref_put */
 	last = ref_put(&inode->refs);
 	epoch_exit(self);

@@ -179,9 +179,30 @@ static void file_nobody_installed_goes_by_put(void **state)
 	assert_int_equal(load_relaxed(&f->self->ledger[0]), 0);
 }
 
+static void a_put_in_one_step_tells_the_last_and_leaves_dead_and_saturated_alone(void **state)
+{
+	struct ref r;
+	bool last;
+
+	(void)state;
+	ref_init(&r, 2);
+	assert_true(ref_put_at_once(&r, &last) && !last);
+	assert_int_equal(ref_read(&r), 1);
+	assert_true(ref_put_at_once(&r, &last) && last);
+	assert_true(ref_read(&r) >= REF_DEAD);
+	assert_false(ref_put_at_once(&r, &last));
+	assert_false(ref_get(&r));
+	ref_init(&r, REF_SATURATED);
+	assert_false(ref_put_at_once(&r, &last));
+	assert_int_equal(ref_read(&r), REF_SATURATED);
+	ref_init(&r, 0);
+	assert_false(ref_put_at_once(&r, &last));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_put_in_one_step_tells_the_last_and_leaves_dead_and_saturated_alone),
 		fd_test(dup_shares_the_file_and_its_offset),
 		fd_test(two_opens_are_two_files),
 		fd_test(last_close_releases_once_whatever_the_order),
