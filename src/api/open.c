@@ -120,6 +120,14 @@ static inline_always int opening_init(struct opening *o, const struct open_how *
 
 /* ---- finding or making the file ------------------------------------------------------------------ */
 
+/* Of an open with OPEN_COMMON flags and no openat2 restrictions: the flags that the common walk serves. */
+#define OPEN_COMMON_WALK (O_ACCMODE | O_NOCTTY | O_APPEND | O_NONBLOCK | O_LARGEFILE_ | O_CLOEXEC)
+
+static inline bool open_walk_is_common(const struct opening *o)
+{
+	return !(o->flags & ~(uint32_t)OPEN_COMMON_WALK) && !o->walk && o->dirfd == AT_FDCWD;
+}
+
 /* The inode, counted and in the ledger. */
 static inline_always int open_inode(struct opening *o, struct open_walk *found)
 {
@@ -221,6 +229,19 @@ static void file_unmake(struct slot *self, struct file *f)
 	inode_put(self, inode);
 }
 
+/* As open_inode(), by the short way where there is one. */
+static inline_always int open_inode_plain(struct opening *o, struct open_walk *found)
+{
+	int err = WALK_UNCOMMON;
+
+	if (likely(open_walk_is_common(o))) {
+		scheme_names_enter(o->w.self);
+		err = ramfs_open_common(&o->w, o->path, (int)o->flags, found);
+		scheme_names_exit(o->w.self);
+	}
+	return unlikely(err == WALK_UNCOMMON) ? open_inode(o, found) : err;
+}
+
 /* Nothing to leave behind: the path first. */
 static int open_plain(struct opening *o)
 {
@@ -228,7 +249,7 @@ static int open_plain(struct opening *o)
 	struct open_walk found;
 	struct file *f;
 	uint32_t type;
-	int fd, err = open_inode(o, &found);
+	int fd, err = open_inode_plain(o, &found);
 
 	if (!err)
 		err = open_finish(o, &found, &type);

@@ -59,9 +59,9 @@ static bool sticky_refuses(struct who *w, struct inode *dir, struct inode *inode
 	return uid != load_relaxed(&dir->uid) && uid != w->cred->fsuid;
 }
 
-static int open_may_epoch(struct who *w, struct walk *k, int flags)
+/* `parent` is looked at with O_CREAT only. */
+static int open_may_epoch(struct who *w, struct inode *parent, struct inode *inode, int flags)
 {
-	struct inode *inode = k->inode;
 	unsigned mask = open_mask(flags);
 	int err;
 
@@ -72,7 +72,7 @@ static int open_may_epoch(struct who *w, struct walk *k, int flags)
 			return -EEXIST;
 		if (inode_type(inode) == S_IFDIR)
 			return -EISDIR;
-		if (sticky_refuses(w, k->parent, inode))
+		if (sticky_refuses(w, parent, inode))
 			return -EACCES;
 	}
 	err = open_check_kind(inode, mask);
@@ -85,10 +85,10 @@ static int open_may_epoch(struct who *w, struct walk *k, int flags)
 	return err;
 }
 
-static int open_existing_epoch(struct who *w, struct walk *k, int flags, struct open_walk *out)
+static int open_existing_epoch(struct who *w, struct inode *parent, struct inode *inode, int flags,
+			       struct open_walk *out)
 {
-	struct inode *inode = k->inode;
-	int err = open_may_epoch(w, k, flags);
+	int err = open_may_epoch(w, parent, inode, flags);
 
 	if (err)
 		return err;
@@ -126,9 +126,22 @@ static int open_once(struct who *w, struct inode *start, const char *path, int f
 	if (!err && !k.inode)
 		return open_create_epoch(w, &k, flags, mode, out);
 	if (!err)
-		err = open_existing_epoch(w, &k, flags, out);
+		err = open_existing_epoch(w, k.parent, k.inode, flags, out);
 	epoch_exit(w->self);
 	return err;
+}
+
+int ramfs_open_common(struct who *w, const char *path, int flags, struct open_walk *out)
+{
+	struct inode *inode;
+	int err;
+
+	epoch_enter(w->self);
+	err = walk_common_epoch(w, path, true, &inode);
+	if (likely(!err))
+		err = open_existing_epoch(w, NULL, inode, flags, out);
+	epoch_exit(w->self);
+	return err == OPEN_AGAIN ? WALK_UNCOMMON : err;
 }
 
 int ramfs_open(struct who *w, struct inode *start, const char *path, int flags, uint32_t mode, unsigned walk_flags,

@@ -23,6 +23,8 @@ struct open_walk {
 	struct inode *inode;
 	bool created;
 };
+/* An existing name from the task's own place, followed, nothing left behind: 0, an error, or WALK_UNCOMMON: ramfs_open(). */
+int ramfs_open_common(struct who *w, const char *path, int flags, struct open_walk *out);
 int ramfs_open(struct who *w, struct inode *start, const char *path, int flags, uint32_t mode, unsigned walk_flags,
 	       struct open_walk *out);
 int ramfs_tmpfile(struct who *w, struct inode *start, const char *path, uint32_t mode, int flags, struct inode **out);
