@@ -139,7 +139,7 @@ static int names_create(struct who *w, struct inode *start, const char *path, st
 	int err;
 
 	epoch_enter(w->self);
-	err = walk_epoch(w, start, path, WALK_PARENT, &k);
+	err = walk_parent_epoch(w, start, path, &k);
 	if (!err)
 		return names_create_epoch(w, &k, b);
 	epoch_exit(w->self);
@@ -191,7 +191,7 @@ static int mknod_refused(struct who *w, struct inode *start, const char *path, i
 	int err;
 
 	epoch_enter(w->self);
-	err = walk_epoch(w, start, path, WALK_PARENT, &k);
+	err = walk_parent_epoch(w, start, path, &k);
 	if (!err)
 		err = create_check_epoch(w, &k, &b);
 	epoch_exit(w->self);

@@ -100,7 +100,7 @@ LOCK_NO_ANALYSIS static int names_remove(struct who *w, struct inode *start, con
 	int err;
 
 	epoch_enter(w->self);
-	err = walk_epoch(w, start, path, WALK_PARENT, &k);
+	err = walk_parent_epoch(w, start, path, &k);
 	if (!err)
 		err = remove_kind_epoch(&k, is_dir);
 	if (!err)

@@ -22,10 +22,10 @@ static bool is_dir(const struct inode *inode)
 static int rename_walk_epoch(struct renaming *r, struct inode *from_start, const char *from, struct inode *to_start,
 			     const char *to)
 {
-	int err = walk_epoch(r->w, from_start, from, WALK_PARENT, &r->from);
+	int err = walk_parent_epoch(r->w, from_start, from, &r->from);
 
 	if (!err)
-		err = walk_epoch(r->w, to_start, to, WALK_PARENT, &r->to);
+		err = walk_parent_epoch(r->w, to_start, to, &r->to);
 	if (err)
 		return err;
 	if (r->from.last_kind != LAST_NAME)

@@ -297,6 +297,8 @@ int walk_epoch(struct who *w, struct inode *start, const char *path, unsigned fl
  */
 #define WALK_UNCOMMON 2
 int walk_common_epoch(struct who *w, const char *path, bool follow, struct inode **out);
+/* walk_epoch() with WALK_PARENT, by the short way where there is one. */
+int walk_parent_epoch(struct who *w, struct inode *start, const char *path, struct walk *out);
 
 /*
  * Where the tree is not all there is (shelf run): a thread that set its walk_border gets WALK_LEFT from a walk that leaves

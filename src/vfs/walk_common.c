@@ -5,6 +5,7 @@
  * What walk.c says of data, shared writes and guarantees holds here.  All else - "." and "..", more slashes, a link, an
  * ACL, a rename at work, a path or name that is too long - is left to walk_epoch(), from the start, so no
  * state of a walk is kept but where it is.
+ * walk_parent_epoch() is the same for whoever changes a name: its directory, and the name not looked up.
  * Progress: wait-free.
  */
 #include "vfs/lookup.h"
@@ -56,4 +57,33 @@ int walk_common_epoch(struct who *w, const char *path, bool follow, struct inode
 		return WALK_UNCOMMON;
 	*out = dir;
 	return likely(dir != NULL) ? 0 : -ENOENT;
+}
+
+/* The directory and the last name, not looked up.  False: uncommon. */
+static inline bool parent_common_epoch(struct who *w, const char *path, struct walk *out)
+{
+	const uint64_t seed = w->self->seg->hdr->hash_seed;
+	struct inode *dir = load_acquire(*path == '/' ? &w->fs->root : &w->fs->cwd); /* pairs with chroot, chdir */
+	const char *at = path + (*path == '/');
+	struct component c;
+
+	for (;; at = c.name + c.len + 1) {
+		component_scan(&c, seed, at);
+		if (unlikely(!is_open_dir(dir) || !is_plain_name(&c)))
+			return false;
+		if (!c.name[c.len])
+			break;
+		if (unlikely(!lookup_once(dir, &c, &dir) || !dir))
+			return false;
+	}
+	*out = (struct walk){.parent = dir, .last = c.name, .last_len = (uint32_t)c.len, .last_hash = component_hash(&c),
+			     .last_kind = LAST_NAME};
+	return c.name + c.len - path < PATH_LIMIT;
+}
+
+int walk_parent_epoch(struct who *w, struct inode *start, const char *path, struct walk *out)
+{
+	if (likely(!start) && likely(parent_common_epoch(w, path, out)))
+		return 0;
+	return walk_epoch(w, start, path, WALK_PARENT, out);
 }
