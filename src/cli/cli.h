@@ -47,6 +47,10 @@ void cli_catch_interrupts(void);
 bool cli_interrupted(void);
 int cli_interrupted_status(void);
 
+/* shelf_remove(), and what `shelf run` has beside the shelf (manage.c). */
+int cli_remove_shelf(const char *name, char *why);
+void cli_remove_carriers(const char *name); /* of messages that were in flight when this `shelf run` ended */
+
 /* All shelves of this machine in order of names (report.c).  False: one, or their directory, could not be looked at. */
 bool cli_each_shelf(bool (*look_at)(const char *name, void *ctx), void *ctx);
 

@@ -191,7 +191,7 @@ static int run_child(char *const argv[], const char *ask, char *out, size_t size
 		dup2(fds[1], 1);
 		close(fds[0]);
 		close(fds[1]);
-		if (ask && (setenv("LD_PRELOAD", doctor.library, 1) || setenv("SHELF_RUN", "0doctor/proc", 1) ||
+		if (ask && (setenv("LD_PRELOAD", doctor.library, 1) || setenv("SHELF_RUN", "00:doctor/proc", 1) ||
 			    setenv("SHELF_RUN_DOCTOR", ask, 1) || setenv("SHELF_RUN_TABLES", doctor.tables, 1)))
 			_exit(126);
 		execv(argv[0], argv);

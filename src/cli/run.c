@@ -166,6 +166,7 @@ void run_find_tables(char tables[PATH_MAX])
 /* Made or found, and let go: while we wait nobody but the program uses it. */
 static bool find_shelf(struct run *r)
 {
+	struct shelf_task *keeper;
 	struct shelf *shelf = NULL;
 	char why[SHELF_WHY];
 	int err = -ENOENT;
@@ -178,10 +179,15 @@ static bool find_shelf(struct run *r)
 	}
 	if (err == -ENOENT)
 		err = shelf_create(r->name, &r->options, &shelf, why);
-	if (err)
+	if (err) {
 		cli_error("%s", why);
-	else
-		shelf_detach(shelf);
+		return false;
+	}
+	/* Keeps what is in flight between processes for as long as we live, attached or not: preload/carry.c. */
+	err = shelf_task_create(shelf, NULL, &keeper);
+	if (err)
+		cli_error("%s: no room for a task: %s", r->name, strerror(-err));
+	shelf_detach(shelf);
 	return !err;
 }
 
@@ -200,7 +206,7 @@ static bool set_environment(const struct run *r)
 	bool ok;
 
 	if (asprintf(&preload, "%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "") < 0 ||
-	    asprintf(&state, "%c%s%s", r->strict ? '4' : '0', r->name, r->prefix) < 0)
+	    asprintf(&state, "%c%ld:%s%s", r->strict ? '4' : '0', (long)getppid(), r->name, r->prefix) < 0)
 		return false;
 	ok = put_variable("LD_PRELOAD", preload) && put_variable("SHELF_RUN", state);
 	if (ok && *r->tables)
@@ -273,10 +279,19 @@ static void clean_up(struct run *r)
 {
 	struct shelf *shelf;
 
-	if (!r->keep)
-		shelf_remove(r->name, NULL);
-	else if (!shelf_attach(r->name, 0, &shelf, NULL))
-		shelf_detach(shelf);
+	struct shelf_task *keeper;
+	char why[SHELF_WHY];
+
+	if (!r->keep) {
+		cli_remove_shelf(r->name, why);
+		return;
+	}
+	cli_remove_carriers(r->name);
+	if (shelf_attach(r->name, 0, &shelf, NULL))
+		return;
+	if (!shelf_task_find(shelf, getpid(), &keeper))
+		shelf_task_exit(keeper);
+	shelf_detach(shelf);
 }
 
 static int run_command(int argc, char **argv)

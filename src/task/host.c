@@ -46,6 +46,34 @@ int task_next_number(struct shelf_task *t, int fd)
 	return who_init(&w, t) ? -1 : fd_next_open(w.self, w.files, fd);
 }
 
+int task_give(struct shelf_task *from, int fd, struct shelf_task *to, int min)
+{
+	struct fd_file *file;
+	struct who w;
+	int n = who_init(&w, from);
+
+	if (n)
+		return n;
+	n = fd_get(w.self, w.files, fd, &file);
+	if (n)
+		return n;
+	n = fd_reserve(w.self, load_relaxed(&to->files), min, FD_NUMBER_MAX); /* as in who_init */
+	if (n < 0)
+		fd_put(w.self, file);
+	else
+		fd_publish(w.self, load_relaxed(&to->files), n, file, 0);
+	return n;
+}
+
+void task_take_back(struct shelf_task *t, int fd)
+{
+	struct fd_file *head;
+	struct who w;
+
+	if (!who_init(&w, t) && !fd_remove(w.self, w.files, fd, &head))
+		task_drop_file(w.self, &w, fd, head);
+}
+
 int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time)
 {
 	struct slot *self = task_slot(t);

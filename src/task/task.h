@@ -131,6 +131,9 @@ void task_unmark_host(struct shelf_task *t, int fd); /* if it is marked */
 enum fd_number task_number_kind(struct shelf_task *t, int fd);
 /* The lowest number from `fd` on that is not free, -1: none. */
 int task_next_number(struct shelf_task *t, int fd);
+/* The file at `fd` of `from` gets a number of `to` too, the lowest free one from `min` on; whoever calls must keep both tasks. */
+int task_give(struct shelf_task *from, int fd, struct shelf_task *to, int min);
+void task_take_back(struct shelf_task *t, int fd); /* closes a number that was given */
 /* As shelf_task_adopt(), for process `pid`, which may use the calling thread's slot. */
 int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time);
 

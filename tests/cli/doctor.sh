@@ -89,6 +89,45 @@ wait
 status 0 "fds of nothing" "$SHELF" fds
 check "prints nothing" [ ! -s .out ]
 
+# what /proc shows of itself
+cat >self.c <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+int main(int argc, char **argv)
+{
+	char name[17] = "";
+	struct stat a, b;
+	prctl(PR_GET_NAME, name);
+	return argc > 2 || strcmp((char *)getauxval(AT_EXECFN), argv[1]) || strcmp(name, "self") || stat("/proc/self/exe", &a) ||
+	       stat(argv[1], &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev;
+}
+END
+cat >list.py <<'END'
+import os
+files = [open('f%d' % i, 'w') for i in range(6)]
+numbers = [f.fileno() for f in files]
+for f in files[1:5]:
+    f.close()
+for folder in '/proc/self/fd', '/dev/fd', '/proc/self/fdinfo', '/proc/%d/fd' % os.getpid():
+    listed = set(map(int, os.listdir(folder)))
+    listed = {n for n in listed if n in numbers}
+    # the listing itself takes the lowest
+    assert listed == {numbers[0], numbers[1], numbers[5]}, (folder, numbers, listed)
+assert os.readlink('/proc/self/fd/%d' % numbers[5]) == os.getcwd() + '/f5'
+assert os.readlink('/proc/self/cwd') == os.getcwd() == os.path.realpath('/proc/self/cwd')
+assert os.path.islink('/proc/self/cwd') and 'f0' in os.listdir('/proc/self/cwd')
+END
+check "self.c compiles" cc -o self self.c
+status 0 "a program in the shelf knows its own path and name" "$SHELF" run --at shelf -- sh -c 'cp self shelf && shelf/self "$PWD/shelf/self"'
+status 0 "its link names it" "$SHELF" run --at shelf -- sh -c 'cp "$(command -v readlink)" shelf/link && shelf/link /proc/self/exe'
+printed "$work/shelf/link" "by its path in the shelf"
+status 0 "and is not handed on" "$SHELF" run --at shelf -- sh -c 'cp "$(command -v env)" shelf/env && shelf/env readlink /proc/self/exe'
+check "to a program outside" grep -q '/bin/' .out
+status 0 "listings of descriptors, and the working directory" "$SHELF" run --at shelf -- sh -c 'cd shelf && python3 ../list.py'
+
 # --strict: a call past libc is told, a program without is not
 cat >raw.c <<'END'
 #include <fcntl.h>

@@ -6,6 +6,7 @@
  * nothing.  What it needs to know is in its environment, which is completed here whatever the program made of it:
  *	LD_PRELOAD	this library, in front of what the program put there
  *	SHELF_RUN	state, name and prefix: start.c
+ *	SHELF_RUN_EXE	where the program lies, if that is the shelf
  * The new vectors lie on the stack, as a vfork's child has no other memory that goes away with it.
  *
  * A program that lies in the shelf is copied to a memfd, as the kernel cannot map the shelf's pages as a file.
@@ -128,13 +129,15 @@ static bool is_variable(const char *entry, const char *name)
 }
 
 /* OUT has room for the program's variables and four more. */
-static void environment_fill(char **out, char *const *envp, char *preload, char *state)
+static void environment_fill(char **out, char *const *envp, char *preload, char *state, char *exe)
 {
 	for (; envp && *envp; envp++)
-		if (!is_variable(*envp, "LD_PRELOAD") && !is_variable(*envp, "SHELF_RUN"))
+		if (!is_variable(*envp, "LD_PRELOAD") && !is_variable(*envp, "SHELF_RUN") && !is_variable(*envp, "SHELF_RUN_EXE"))
 			*out++ = *envp;
 	*out++ = preload;
 	*out++ = state;
+	if (exe)
+		*out++ = exe;
 	*out = NULL;
 }
 
@@ -144,13 +147,15 @@ static void state_text(char *buf, size_t size)
 
 	unsigned state = !attached() ? 0u : in ? 2u : 1u;
 
-	snprintf(buf, size, "SHELF_RUN=%u%s%s", state | (runtime.strict ? 4u : 0u), runtime.name, runtime.prefix);
+	snprintf(buf, size, "SHELF_RUN=%u%u:%s%s", state | (runtime.strict ? 4u : 0u), runtime.keeper, runtime.name, runtime.prefix);
 }
 
 /* ---- exec ------------------------------------------------------------------------------------------- */
 
-/* Only comes back if it failed. */
-static long kernel_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags)
+#define EXE_VARIABLE "SHELF_RUN_EXE="
+
+/* Only comes back if it failed.  EXE: the variable that names a program in the shelf, or NULL. */
+static long kernel_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags, char *exe)
 {
 	size_t n = vector_length(envp);
 	char *env[n + 4];
@@ -162,7 +167,7 @@ static long kernel_exec(int dirfd, const char *path, char *const *argv, char *co
 		return -E2BIG;
 	preload_text(preload, sizeof(preload), theirs);
 	state_text(state, sizeof(state));
-	environment_fill(env, envp, preload, state);
+	environment_fill(env, envp, preload, state, exe);
 	if (attached())
 		numbers_before_exec();
 	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)argv, (long)env, flags, 0);
@@ -207,12 +212,13 @@ static const char *last_part(const char *path)
 
 static long exec_ours(const struct image *im, const char *path, char *const *argv, char *const *envp)
 {
-	long err, fd = copy_to_memfd(im, last_part(path));
+	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT] = EXE_VARIABLE;
+	long err = number_path(im->fd, exe + strlen(EXE_VARIABLE), PATH_LIMIT), fd = copy_to_memfd(im, last_part(path));
 
 	if (fd < 0)
 		return fd;
 	image_close(im);
-	err = kernel_exec((int)fd, "", argv, envp, AT_EMPTY_PATH);
+	err = kernel_exec((int)fd, "", argv, envp, AT_EMPTY_PATH, err < 0 ? NULL : exe);
 	sys_call3(SYS_close, fd, 0, 0);
 	return err;
 }
@@ -297,7 +303,7 @@ static long exec_kind(struct exec_call *c, struct route *rt, const struct image 
 		return err;
 	}
 	image_close(im);
-	return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags);
+	return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags, NULL);
 }
 
 /* Opens it with the rights that exec asks for. */
@@ -352,7 +358,7 @@ static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 		}
 		/* It cannot be read, or is no file: the kernel says what that means for exec. */
 		if (rt->kind == ROUTE_HOST)
-			return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags);
+			return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags, NULL);
 	}
 	return err ? err : -ELOOP;
 }

@@ -49,7 +49,6 @@ SERVE_OURS(fallocate, shelf_fallocate(T, FD, (int)A, (off_t)B, (off_t)C))
 SERVE_OURS(fchmod, shelf_fchmod(T, FD, (mode_t)A))
 SERVE_OURS(fchown, shelf_fchown(T, FD, (uid_t)A, (gid_t)B))
 SERVE_OURS(fstatfs, shelf_fstatfs(T, FD, (struct statfs *)A))
-SERVE_OURS(getdents64, shelf_getdents64(T, FD, (void *)A, B))
 SERVE_OURS(getdents, (long)-ENOSYS) /* no libc has used it since 2002 */
 SERVE_OURS(fadvise64, shelf_fadvise(T, FD, (off_t)A, (off_t)B, (int)C))
 SERVE_OURS(readahead, shelf_readahead(T, FD, (off_t)A, B))
@@ -66,6 +65,21 @@ static long serve_flock(struct run_regs *r)
 	if (!number_is_ours(fd))
 		return pass_number(r, fd);
 	return SERVED_WAIT(shelf_flock(task_here(), fd, (int)r->si));
+}
+
+static long serve_getdents64(struct run_regs *r)
+{
+	uint64_t a[6];
+	int fd = (int)r->di;
+
+	if (!attached())
+		return run_pass(r);
+	if (number_is_ours(fd))
+		return SERVED(shelf_getdents64(task_here(), fd, (void *)r->si, r->dx));
+	if (number_parked(fd))
+		return -EBADF;
+	regs_args(r, a);
+	return proc_listed(fd, (void *)r->si, host_call(SYS_getdents64, a));
 }
 
 /* What a socket answers for a file. */
@@ -246,8 +260,7 @@ static void add_data(void)
 static void add_rest(void)
 {
 	static const uint16_t sockets[] = {
-		SYS_listen, SYS_getsockname, SYS_getpeername, SYS_setsockopt, SYS_getsockopt, SYS_shutdown,
-		SYS_sendto, SYS_recvfrom, SYS_sendmmsg, SYS_recvmmsg,
+		SYS_listen, SYS_setsockopt, SYS_getsockopt, SYS_shutdown,
 	};
 
 	add(SYS_fstat, serve_fstat);

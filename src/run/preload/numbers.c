@@ -376,7 +376,7 @@ void serve_numbers_init(void)
 	static const uint16_t givers[] = {
 		SYS_socket, SYS_epoll_create, SYS_epoll_create1, SYS_eventfd, SYS_eventfd2,
 		SYS_timerfd_create, SYS_inotify_init, SYS_inotify_init1, SYS_memfd_create,
-		SYS_userfaultfd, SYS_perf_event_open, SYS_pidfd_open, SYS_pidfd_getfd, SYS_mq_open, SYS_memfd_secret,
+		SYS_userfaultfd, SYS_perf_event_open, SYS_pidfd_open, SYS_mq_open, SYS_memfd_secret,
 		SYS_fanotify_init, SYS_bpf, SYS_fsopen, SYS_fsmount, SYS_open_by_handle_at,
 	};
 

@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <utime.h>
 
-#include "run/preload/paths.h"
+#include "run/preload/nodes.h"
 
 /* ---- what the shelf does: A the call's arguments, RT where the path leads ------------------------ */
 
@@ -122,9 +122,9 @@ static long link_text(struct shelf_task *t, const struct route *rt, char *buf, s
 	char name[PATH_LIMIT];
 	long n;
 
-	if (rt->magic < 0)
+	if (rt->magic < 0 && !rt->link)
 		return shelf_readlinkat(t, AT_, buf, size);
-	n = number_path(rt->magic, name, sizeof(name));
+	n = rt->link ? proc_link_text(rt->link, name, sizeof(name)) : number_path(rt->magic, name, sizeof(name));
 	if (n < 0)
 		return n;
 	n = min_of(n, (long)size);
@@ -326,7 +326,16 @@ static long shelf_does(const struct path_call *pc, const uint64_t a[6], struct r
 /* The kernel's own link names our placeholder: it is a link for lstat, and what it names for everybody else. */
 static bool wants_link_itself(const struct path_call *pc, const struct route *rt, enum route_last last)
 {
-	return rt->magic >= 0 && last == LAST_NOT_FOLLOWED && pc->kind != READS_LINK;
+	return (rt->magic >= 0 || rt->link) && last == LAST_NOT_FOLLOWED && pc->kind != READS_LINK;
+}
+
+static long open_flags(const struct path_call *pc, const uint64_t a[6])
+{
+	struct open_how how;
+
+	if (pc->nr == SYS_openat2)
+		return copy_from_user(&how, PTR(2), sizeof(how)) ? O_PATH : (long)how.flags;
+	return pc->nr == SYS_creat ? O_WRONLY : (long)(int)a[pc->arg];
 }
 
 static long path_call_with(const struct path_call *pc, const uint64_t a[6], char *text)
@@ -350,6 +359,8 @@ static long path_call_with(const struct path_call *pc, const uint64_t a[6], char
 			continue;
 		}
 		n = shelf_does(pc, a, &rt);
+		if (unlikely(n == -ENXIO) && pc->kind == GIVES_NUMBER)
+			return node_open(&rt, open_flags(pc, a));
 		if (likely(n != WALK_LEFT))
 			return n;
 		n = route_again(&rt, last);
@@ -392,4 +403,5 @@ void serve_paths_init(void)
 		serve_table[path_calls[i].nr] = serve_path;
 	}
 	serve_places_init();
+	serve_nodes_init();
 }

@@ -19,8 +19,6 @@ static const struct {
 	{SYS_inotify_rm_watch, EINVAL}, {SYS_tee, EINVAL}, {SYS_setns, EINVAL}, {SYS_fsconfig, EINVAL},
 	{SYS_io_uring_enter, EOPNOTSUPP}, {SYS_io_uring_register, EOPNOTSUPP},
 	{SYS_landlock_add_rule, EBADFD}, {SYS_landlock_restrict_self, EBADFD},
-	{SYS_bind, ENOTSOCK}, {SYS_connect, ENOTSOCK}, {SYS_accept, ENOTSOCK}, {SYS_accept4, ENOTSOCK},
-	{SYS_sendmsg, ENOTSOCK}, {SYS_recvmsg, ENOTSOCK},
 	/* a shelf is no mount, and has no device below it */
 	{SYS_mount, EPERM}, {SYS_pivot_root, EPERM}, {SYS_open_tree, EPERM}, {467 /* open_tree_attr */, EPERM},
 	{SYS_move_mount, EPERM}, {SYS_fspick, EPERM}, {SYS_mount_setattr, EPERM},

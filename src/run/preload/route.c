@@ -263,23 +263,36 @@ static const char *descriptor_text(const char *path)
 	return p ? skip(p, "/fd/") : NULL;
 }
 
+/* /proc/self/cwd and what is below it; /proc/self/exe. */
+static int route_own_link(struct route *rt, const char *path)
+{
+	const char *own = own_proc(path), *p = NULL;
+
+	if (own && proc_here()->cwd_in)
+		p = skip(own, "/cwd");
+	if (p && (!*p || *p == '/')) {
+		rt->link = *p ? LINK_NONE : LINK_CWD;
+		while (*p == '/')
+			p++;
+		to_shelf(rt, AT_FDCWD, *p ? p : ".");
+	} else if (own && runtime.exe && !strcmp(own, "/exe")) {
+		rt->link = LINK_EXE;
+		to_shelf(rt, AT_FDCWD, runtime.exe + runtime.prefix_len);
+	} else {
+		return 0;
+	}
+	rt->moved = true;
+	return 1;
+}
+
 /* 0: not a path of this kind, or not ours; 1: routed; or -errno. */
 static int route_proc(struct route *rt, const char *path)
 {
 	const char *p = descriptor_text(path);
 	int n;
 
-	if (!p) {
-		p = own_proc(path);
-		p = p && proc_here()->cwd_in ? skip(p, "/cwd") : NULL;
-		if (!p || *p != '/')
-			return 0;
-		while (*p == '/')
-			p++;
-		to_shelf(rt, AT_FDCWD, *p ? p : ".");
-		rt->moved = true;
-		return 1;
-	}
+	if (!p)
+		return route_own_link(rt, path);
 	n = take_number(&p);
 	if (n < 0)
 		return 0;
@@ -338,6 +351,7 @@ int route_begin(struct route *rt, char *text, int dirfd, const char *path, enum 
 
 	rt->border.left = text;
 	rt->moved = false;
+	rt->link = LINK_NONE;
 	rt->magic = -1;
 	rt->border.prefix = runtime.prefix;
 	rt->border.prefix_len = runtime.prefix_len;
@@ -361,6 +375,7 @@ int route_begin(struct route *rt, char *text, int dirfd, const char *path, enum 
 int route_again(struct route *rt, enum route_last last)
 {
 	rt->moved = true;
+	rt->link = LINK_NONE;
 	rt->magic = -1;
 	return route_absolute(rt, AT_FDCWD, rt->border.left, last);
 }
@@ -386,6 +401,7 @@ bool route_is_prefix(struct route *rt, uint64_t dev, uint64_t ino)
 		return false;
 	to_inside(rt, "");
 	rt->moved = true;
+	rt->link = LINK_NONE;
 	rt->magic = -1;
 	return true;
 }

@@ -74,7 +74,9 @@ struct runtime {
 	char **environ;
 	const char *library; /* this one, as LD_PRELOAD named it */
 	bool strict; /* calls that slip through are reported: strict.c */
+	uint32_t keeper; /* the process `shelf run`, which keeps what is in flight: carry.c */
 	uint32_t state; /* S of SHELF_RUN: start.c */
+	const char *exe; /* where in the shelf this program lies, with the prefix; NULL: not there */
 	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
 	atomic_u32 threads; /* 1 until a second one starts */
 	struct run_proc proc;
@@ -195,6 +197,7 @@ struct route {
 	const char *path; /* for the shelf: below its root; for the kernel: as given, or in `border.left` */
 	bool moved; /* the path or dirfd is not the program's own */
 	int magic; /* /proc/self/fd/N of a number of ours: N, and path is ""; else -1 */
+	enum route_link { LINK_NONE, LINK_EXE, LINK_CWD } link; /* the path is /proc/self/exe or /proc/self/cwd itself */
 	struct walk_border border; /* `left` is PATH_LIMIT bytes of the caller's, for paths that we make */
 };
 
@@ -241,6 +244,13 @@ void serve_process_init(void);
 void serve_wait_init(void);
 void serve_signal_init(void);
 void serve_map_init(void);
+
+/* ---- /proc (proc.c) --------------------------------------------------------------------------------- */
+
+/* Text of the link /proc/self/exe or /proc/self/cwd.  Length, or -errno. */
+long proc_link_text(enum route_link link, char *buf, size_t size);
+/* What the kernel listed, N bytes of directory `fd`, without parked numbers: the length that is left. */
+long proc_listed(int fd, void *list, long n);
 
 /* ---- processes (fork.c, exec.c) --------------------------------------------------------------------- */
 

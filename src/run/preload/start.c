@@ -2,8 +2,9 @@
 /*
  * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
  *
- *   SHELF_RUN          S NAME PREFIX, written together: S is 0, or 1 if the process before exec used the shelf, or 2 if
- *                      it stood in it, and 4 more for `--strict`; a name has no '/', a prefix begins with one
+ *   SHELF_RUN          S PID : NAME PREFIX, written together: S is 0, or 1 if the process before exec used the shelf, or 2
+ *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; a name has no '/', a prefix begins with one
+ *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
  *   SHELF_RUN_TABLES   folder of site tables; without it each start scans
  *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
@@ -11,8 +12,10 @@
  * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, so a
  * program that never does pays for the patching only.
  */
+#include <elf.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "run/attach.h"
 #include "run/preload/calls.h"
@@ -151,14 +154,17 @@ static bool take_settings(char **envp)
 
 	if (!at || !preload || !take_text(library, sizeof(library), preload, ": "))
 		return false;
-	if (!take_text(runtime.name, sizeof(runtime.name), run + 1, "/") ||
+	runtime.strict = *run >= '4';
+	runtime.state = (uint32_t)(*run - '0') & 3;
+	for (run++; *run >= '0' && *run <= '9'; run++)
+		runtime.keeper = runtime.keeper * 10 + (uint32_t)(*run - '0');
+	if (*run++ != ':' || !take_text(runtime.name, sizeof(runtime.name), run, "/") ||
 	    !take_text(runtime.prefix, sizeof(runtime.prefix), at, ""))
 		return false;
 	runtime.library = library;
 	runtime.prefix_len = strlen(runtime.prefix);
 	runtime.prefix_last = strrchr(runtime.prefix, '/') + 1;
-	runtime.strict = *run >= '4';
-	runtime.state = (uint32_t)(*run - '0') & 3;
+	runtime.exe = libc_env(envp, "SHELF_RUN_EXE");
 	runtime.proc.cwd_in = runtime.state == 2;
 	return true;
 }
@@ -171,6 +177,19 @@ static void know_prefix(void)
 		run_die("%s: the directory is gone", runtime.prefix);
 	runtime.prefix_dev = st.st_dev;
 	runtime.prefix_ino = st.st_ino;
+}
+
+/* The program was started by a descriptor: what the kernel made of that is put right. */
+static void take_name(char **envp)
+{
+	Elf64_auxv_t *aux;
+
+	while (*envp)
+		envp++;
+	for (aux = (Elf64_auxv_t *)(envp + 1); aux->a_type != AT_NULL; aux++)
+		if (aux->a_type == AT_EXECFN)
+			aux->a_un.a_val = (uintptr_t)runtime.exe;
+	sys_call3(SYS_prctl, PR_SET_NAME, (long)(strrchr(runtime.exe, '/') + 1), 0);
 }
 
 static _Noreturn void answer_doctor(const char *ask, int rc, const struct attach_result *result)
@@ -208,6 +227,8 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 		answer_doctor(ask, rc, &result);
 	if (rc || result.count.left)
 		run_die("cannot rewrite libc's system calls (%d); see `shelf doctor`", rc);
+	if (runtime.exe)
+		take_name(envp);
 	if (runtime.strict)
 		strict_start();
 	if (runtime.state)
