@@ -209,6 +209,8 @@ static bool set_environment(const struct run *r)
 	    asprintf(&state, "%c%ld:%s%s", r->strict ? '4' : '0', (long)getppid(), r->name, r->prefix) < 0)
 		return false;
 	ok = put_variable("LD_PRELOAD", preload) && put_variable("SHELF_RUN", state);
+	if (ok && getenv("SHELF_SHM_DIR"))
+		ok = put_variable("SHELF_RUN_DIR", getenv("SHELF_SHM_DIR"));
 	if (ok && *r->tables)
 		ok = put_variable("SHELF_RUN_TABLES", r->tables);
 	free(preload);

@@ -89,6 +89,27 @@ wait
 status 0 "fds of nothing" "$SHELF" fds
 check "prints nothing" [ ! -s .out ]
 
+# whatever becomes of the environment
+status 0 "a child with an empty environment" "$SHELF" run --at shelf -- sh -c 'echo kept >shelf/f; env -i /bin/cat shelf/f'
+printed "kept" "is on the shelf"
+status 0 "a child with another SHELF_SHM_DIR" "$SHELF" run --at shelf -- sh -c '
+	echo kept >shelf/f; SHELF_SHM_DIR=/nonexistent sh -c "cat shelf/f; echo \$SHELF_SHM_DIR"'
+printed "kept" "is on the shelf"
+printed "/nonexistent" "and has its own variable"
+status 0 "a program that writes over its environment" "$SHELF" run --at shelf -- python3 -c '
+import ctypes, os
+libc = ctypes.CDLL(None)
+start = ctypes.c_void_p.in_dll(libc, "environ").value
+first = ctypes.cast(start, ctypes.POINTER(ctypes.c_void_p))
+i = 0
+while first[i]:
+    ctypes.memset(first[i], ord("x"), len(ctypes.string_at(first[i])))
+    i += 1
+open("shelf/f", "w").write("after")
+assert open("shelf/f").read() == "after"
+os.execve("/bin/cat", ["cat", "shelf/f"], {})'
+printed "after" "is on the shelf"
+
 # what /proc shows of itself
 cat >self.c <<'END'
 #include <stdio.h>

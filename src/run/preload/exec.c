@@ -6,6 +6,7 @@
  * nothing.  What it needs to know is in its environment, which is completed here whatever the program made of it:
  *	LD_PRELOAD	this library, in front of what the program put there
  *	SHELF_RUN	state, name and prefix: start.c
+ *	SHELF_RUN_DIR, SHELF_RUN_TABLES	as they were when the process started
  *	SHELF_RUN_EXE	where the program lies, if that is the shelf
  * The new vectors lie on the stack, as a vfork's child has no other memory that goes away with it.
  *
@@ -128,17 +129,33 @@ static bool is_variable(const char *entry, const char *name)
 	return !strncmp(entry, name, n) && entry[n] == '=';
 }
 
-/* OUT has room for the program's variables and four more. */
-static void environment_fill(char **out, char *const *envp, char *preload, char *state, char *exe)
+static bool is_ours(const char *entry)
+{
+	return is_variable(entry, "LD_PRELOAD") || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") ||
+	       is_variable(entry, "SHELF_RUN_DIR") || is_variable(entry, "SHELF_RUN_TABLES");
+}
+
+#define OUR_VARIABLES 5
+
+/* OUT has room for the program's variables, ours, and the end.  NULL among OURS: not set. */
+static void environment_fill(char **out, char *const *envp, char *const ours[OUR_VARIABLES])
 {
 	for (; envp && *envp; envp++)
-		if (!is_variable(*envp, "LD_PRELOAD") && !is_variable(*envp, "SHELF_RUN") && !is_variable(*envp, "SHELF_RUN_EXE"))
+		if (!is_ours(*envp))
 			*out++ = *envp;
-	*out++ = preload;
-	*out++ = state;
-	if (exe)
-		*out++ = exe;
+	for (unsigned i = 0; i < OUR_VARIABLES; i++)
+		if (ours[i])
+			*out++ = ours[i];
 	*out = NULL;
+}
+
+/* NAME=VALUE in BUF, or NULL. */
+static char *variable_text(char *buf, size_t size, const char *name, const char *value)
+{
+	if (!value)
+		return NULL;
+	snprintf(buf, size, "%s=%s", name, value);
+	return buf;
 }
 
 static void state_text(char *buf, size_t size)
@@ -158,8 +175,9 @@ static void state_text(char *buf, size_t size)
 static long kernel_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags, char *exe)
 {
 	size_t n = vector_length(envp);
-	char *env[n + 4];
-	char preload[PATH_LIMIT], state[PATH_LIMIT + NAME_LIMIT + 16];
+	char *env[n + OUR_VARIABLES + 1];
+	size_t dir_len = runtime.shm_dir ? strlen(runtime.shm_dir) + 32 : 1, tables_len = runtime.tables ? strlen(runtime.tables) + 32 : 1;
+	char preload[PATH_LIMIT], state[PATH_LIMIT + NAME_LIMIT + 32], dir[dir_len], tables[tables_len];
 	const char *theirs = libc_env((char **)(uintptr_t)envp, "LD_PRELOAD");
 	long err;
 
@@ -167,7 +185,9 @@ static long kernel_exec(int dirfd, const char *path, char *const *argv, char *co
 		return -E2BIG;
 	preload_text(preload, sizeof(preload), theirs);
 	state_text(state, sizeof(state));
-	environment_fill(env, envp, preload, state, exe);
+	environment_fill(env, envp, (char *[OUR_VARIABLES]){
+		preload, state, exe, variable_text(dir, dir_len, "SHELF_RUN_DIR", runtime.shm_dir),
+		variable_text(tables, tables_len, "SHELF_RUN_TABLES", runtime.tables)});
 	if (attached())
 		numbers_before_exec();
 	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)argv, (long)env, flags, 0);

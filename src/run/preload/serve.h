@@ -76,6 +76,8 @@ struct runtime {
 	bool strict; /* calls that slip through are reported: strict.c */
 	uint32_t keeper; /* the process `shelf run`, which keeps what is in flight: carry.c */
 	uint32_t state; /* S of SHELF_RUN: start.c */
+	const char *shm_dir; /* the directory of the shelves; NULL: the usual one */
+	const char *tables; /* folder of site tables, or NULL */
 	const char *exe; /* where in the shelf this program lies, with the prefix; NULL: not there */
 	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
 	atomic_u32 threads; /* 1 until a second one starts */

@@ -4,11 +4,12 @@
  *
  *   SHELF_RUN          S PID : NAME PREFIX, written together: S is 0, or 1 if the process before exec used the shelf, or 2
  *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; a name has no '/', a prefix begins with one
+ *   SHELF_RUN_DIR      where the shelves are, if not in /dev/shm
  *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
  *   SHELF_RUN_TABLES   folder of site tables; without it each start scans
  *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
- * Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
+ * All are copied: programs write over their environment.  Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
  * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, so a
  * program that never does pays for the patching only.
  */
@@ -131,7 +132,7 @@ void run_attach_shelf(void)
 
 /* ---- the start -------------------------------------------------------------------------------------- */
 
-static char library[PATH_LIMIT];
+static char library[PATH_LIMIT], kept[3][PATH_LIMIT];
 
 /* Up to one of STOP or the end; false: it does not fit. */
 static bool take_text(char *out, size_t size, const char *from, const char *stop)
@@ -145,6 +146,14 @@ static bool take_text(char *out, size_t size, const char *from, const char *stop
 	memcpy(out, from, n);
 	out[n] = '\0';
 	return true;
+}
+
+/* A copy of variable NAME in OUT, or NULL. */
+static const char *keep_variable(char **envp, const char *name, char *out)
+{
+	const char *value = libc_env(envp, name);
+
+	return value && *value && take_text(out, PATH_LIMIT, value, "") ? out : NULL;
 }
 
 static bool take_settings(char **envp)
@@ -164,7 +173,9 @@ static bool take_settings(char **envp)
 	runtime.library = library;
 	runtime.prefix_len = strlen(runtime.prefix);
 	runtime.prefix_last = strrchr(runtime.prefix, '/') + 1;
-	runtime.exe = libc_env(envp, "SHELF_RUN_EXE");
+	runtime.exe = keep_variable(envp, "SHELF_RUN_EXE", kept[0]);
+	runtime.shm_dir = keep_variable(envp, "SHELF_RUN_DIR", kept[1]);
+	runtime.tables = keep_variable(envp, "SHELF_RUN_TABLES", kept[2]);
 	runtime.proc.cwd_in = runtime.state == 2;
 	return true;
 }
@@ -222,7 +233,7 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 	serve_init();
 	if (runtime.strict)
 		memset(run_wanted, 1, sizeof(run_wanted)); /* what is not looked at cannot be told from what slipped through */
-	rc = run_attach(libc_env(envp, "SHELF_RUN_TABLES"), run_wanted, &result);
+	rc = run_attach(runtime.tables, run_wanted, &result);
 	if (ask)
 		answer_doctor(ask, rc, &result);
 	if (rc || result.count.left)
