@@ -5,8 +5,8 @@
  * Data: chunk_info.committed (a chunk has memory from its start up to there),
  * chunks_made, infos_made, first_partial, committed.
  * Protection: alloc.grow, under which alloc.lock is taken to publish.
- * Growing: at least 64 KiB, about half of what there is, at most one chunk: a
- * small shelf stays small, and a large one pays per chunk.  Memory is committed before
+ * Growing: the first chunk in steps of at least 64 KiB, so that a small shelf stays small; from the second on a
+ * whole one at a time, which is a huge page where that can be had.  Memory is committed before
  * anything says so; a death before that leaves memory that the next growth
  * of the chunk finds in place.
  * Progress: blocking.  Giving memory back is in trim.c.
@@ -105,6 +105,8 @@ static int grow_commit(struct seg_local *sl, const struct grow_range *r)
 
 	if (commit_range(sl, frames + from, to - from))
 		return -ENOSPC;
+	if (r->from == 0 && r->to == SEG_CHUNK_PAGES && commit_huge(sl, data))
+		return 0;
 	if (commit_range(sl, data, (r->to - r->from) * PAGE_BYTES)) {
 		commit_undo(sl, frames + from, to - from);
 		return -ENOSPC;
@@ -147,6 +149,8 @@ static int grow_locked(struct slot *self, unsigned order)
 		return -ENOSPC;
 	least = r.to;
 	r.to = min_of(max_of(least, ALIGN_UP(r.from + grow_step(sl), GROW_MIN_PAGES)), (uint32_t)SEG_CHUNK_PAGES);
+	if (r.chunk && !r.from)
+		r.to = SEG_CHUNK_PAGES;
 	if (grow_commit(sl, &r)) {
 		r.to = least;
 		if (grow_commit(sl, &r))

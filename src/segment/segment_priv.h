@@ -95,6 +95,7 @@ struct seg_local {
 	unsigned refs; /* attached so often in this process */
 	bool attached;
 	atomic_u64 *touched; /* touch.c */
+	atomic_u32 huge_misses; /* commit_huge(): how often in a row there was no huge page */
 	char dir[SEG_DIR_MAX];
 	struct seg_local *next;
 };
@@ -171,6 +172,7 @@ void buddy_rebuild_locked(struct seg_local *sl);
 /* commit.c: memory behind addresses.  0 or -ENOSPC with nothing changed. */
 int commit_open(struct seg_local *sl); /* the segment's file, by its name; -errno */
 int commit_range(struct seg_local *sl, uint64_t offset, uint64_t bytes);
+bool commit_huge(struct seg_local *sl, uint64_t offset); /* a whole chunk as one huge page; false: use commit_range() */
 void commit_undo(struct seg_local *sl, uint64_t offset, uint64_t bytes);
 
 /* grow.c */
