@@ -10,8 +10,8 @@
  * A thread may be killed between any two stores here.  The open bag is moved in
  * two steps: its last object points to the sealed ones (1), the sealed head
  * takes its head (2), the open head is cleared (3).  bags_repair() tells
- * from the pointers how far it came.  An object is taken out of its bag before it is freed,
- * so a death in between leaks it and never frees it twice.
+ * from the pointers how far it came.  An object is noted (slot.freeing) and taken out of its bag before it is
+ * freed; bags_free_last() frees it if it is not free yet.
  *
  * Bags never move between slots, as no two slots can be changed in one store.  A thread that is gone
  * leaves its bags where they are: the slot's next owner inherits them, and until
@@ -52,20 +52,29 @@ static void retired_free(struct slot *self, struct retired *r)
 		add_relaxed(&epoch_root_of(self)->lost, 1u); /* statistics */
 }
 
+static bool bag_is_own(const struct slot *self, const struct bag *bag)
+{
+	return bag >= self->bags && bag < self->bags + ARRAY_SIZE(self->bags);
+}
+
 static uint64_t bag_free(struct slot *self, struct bag *bag)
 {
 	struct epoch_root *root = epoch_root_of(self);
 	uint64_t waited = bag->count;
+	bool own = bag_is_own(self, bag);
 	struct retired *r;
 	uint64_t n = 0;
 
 	self->reclaiming++;
 	while ((r = bag->head)) {
+		self->freeing = own ? r : NULL;
+		fence_compiler(); /* noted before it is out, */
 		bag->head = r->next;
-		fence_compiler(); /* out of the bag before it is freed */
+		fence_compiler(); /* and out before it is freed */
 		retired_free(self, r);
 		n++;
 	}
+	self->freeing = NULL;
 	self->reclaiming--;
 	bag->count = 0;
 	sub_relaxed(&root->waiting, waited); /* statistics and a rough limit */
@@ -120,6 +129,27 @@ void bags_repair(struct slot *owner)
 		open->head = NULL; /* died between (2) and (3) */
 	else
 		open->tail->next = NULL; /* between (1) and (2), or not in a seal at all */
+}
+
+/*
+ * After the owner's death: the one that it was freeing.  Functions that free one object may be run again if that is not
+ * free yet; of a table the parts that were left are lost.
+ */
+void bags_free_last(struct slot *self, struct slot *gone)
+{
+	struct retired *r = gone->freeing;
+	unsigned i;
+
+	if (!r)
+		return;
+	for (i = 0; i < ARRAY_SIZE(gone->bags); i++)
+		if (gone->bags[i].head == r)
+			r = NULL; /* still in there */
+	gone->freeing = NULL; /* once, should we die here */
+	fence_compiler();
+	if (r && r->type != RETIRE_FD_TABLE && r->type != RETIRE_USER && r->type != RETIRE_PAGES &&
+	    object_in_hand(self->seg, gone, r))
+		retired_free(self, r);
 }
 
 /* Between (1) and (2) nothing need be done: the next seal stores the tail's link again.  Writes the slot only. */

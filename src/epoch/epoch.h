@@ -19,7 +19,7 @@
  * A section must not sleep, and may take LOCK_LEAF locks only.
  * Look at it: epoch_stalled() names the reader that keeps the epoch from moving.
  * Limits: a stopped reader inside a section keeps everything retired from then on; nothing but its going on
- * or its death helps.  A process killed while it frees leaks the one object in its hand.
+ * or its death helps. A process killed while it frees a descriptor table may leave parts of it: shelf_verify().
  */
 #ifndef SHELF_EPOCH_EPOCH_H
 #define SHELF_EPOCH_EPOCH_H

@@ -13,6 +13,7 @@ static void epoch_slot_gone(struct slot *self, struct slot *gone)
 		return;
 	}
 	bags_repair(gone);
+	bags_free_last(self, gone);
 	gone->nest = 0;
 	gone->reclaiming = 0;
 	store_release(&gone->epoch, 0); /* after its intent was finished; pairs with epoch_scan */

@@ -13,7 +13,7 @@
  * takes the slot over drops them, outside of locks.
  *
  * A death between an atomic on a file's count and the store that records it
- * leaves one reference too many: shelf_repair() finds it.  The
+ * leaves one reference too many: shelf_verify() finds it.  The
  * other order would free a file that is still in use.
  * The schemes with spinning locks do not recover.
  */

@@ -144,6 +144,40 @@ void magazine_remove(struct slot *s, enum cache_id id, const void *obj)
 	}
 }
 
+static bool magazine_has(const struct magazine *m, const void *obj)
+{
+	uint32_t k, n = load_relaxed(&((struct magazine *)(uintptr_t)m)->count); /* its owner is dead */
+	const void *more = m->more;
+
+	for (k = 0; k < n; k++)
+		if (m->obj[k] == obj)
+			return true;
+	for (k = 0; more && k <= MORE_OBJECTS; k++, more = *(void *const *)more)
+		if (more == obj)
+			return true;
+	return false;
+}
+
+bool object_in_hand(struct segment *seg, struct slot *gone, const void *p)
+{
+	struct seg_local *sl = seg_local(seg);
+	uint32_t offset = (uintptr_t)p & PAGE_MASK, size;
+	struct frame *f;
+	uint64_t word;
+	unsigned cls;
+
+	if (!frame_has(sl, p))
+		return false;
+	f = &sl->frames[frame_index(sl, p)];
+	word = load_relaxed(&f->word); /* stays so while the object is out */
+	cls = word >> 16 & 0xff;
+	if (frame_kind(word) != PAGE_SLAB || cls < 1 || cls > CACHE_IDS)
+		return false;
+	size = slab_sizes[cls - 1];
+	return !(load_relaxed(&f->map) >> (offset / size & 63) & 1) && /* the same */
+	       !magazine_has(&gone->mag[cls - 1], (const char *)p - offset % size);
+}
+
 void magazine_takeover(struct slot *self, struct slot *gone)
 {
 	unsigned id;

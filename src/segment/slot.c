@@ -198,6 +198,7 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 	store_relaxed(&s->start_time, slot_start_time());
 	s->seg = seg;
 	s->nest = 0;
+	s->freeing = NULL;
 	store_relaxed(&s->busy, 0);
 	grow_slot_claimed(s);
 	if (!slot_bags_full(s) || slot_layers_known(s))

@@ -81,6 +81,7 @@ struct slot {
 	_Alignas(CACHE_LINE) atomic_u64 ledger[SLOT_LEDGER];
 
 	_Alignas(CACHE_LINE) struct bag bags[3];
+	struct retired *freeing; /* [o] out of its bag, and not free yet */
 	uint32_t retired_since; /* [o] since the last try to advance */
 	uint32_t batch; /* [o] slot_batch() when last asked; 0: not yet */
 
@@ -131,6 +132,9 @@ static inline void *cache_alloc(struct slot *self, enum cache_id id)
 	store_release(&m->count, n - 1); /* read after our death */
 	return m->obj[n - 1];
 }
+
+/* Is the object that `p` lies in in use, and not in the magazines of `gone`, who is dead?  Then it was in its hands. */
+bool object_in_hand(struct segment *seg, struct slot *gone, const void *p);
 
 /* Warm path of slot_self. */
 struct slot_tls {

@@ -99,7 +99,9 @@ static void file_release(struct slot *self, struct fd_file *head)
 		file_notify_close(self, f);
 	if (unlikely(load_acquire(&f->has_flocks))) /* pairs with flock.c: its locks are in the inode's list */
 		flock_close_file(self, f);
+	ledger_add(self, inode, LEDGER_INODE); /* ours from here on: retiring may free a batch of others */
 	epoch_retire(self, &f->head.retired, RETIRE_FILE, 0);
+	ledger_del(self, inode);
 	inode_put(self, inode);
 }
 

@@ -138,10 +138,15 @@ static void inode_free(struct slot *self, struct retired *r)
 
 	if (unlikely(r->aux))
 		inode_drop_contents(self, inode);
-	if (S_ISLNK(inode_type(inode)) && inode->target)
-		mem_free(self, inode->target, inode->target_len + 1);
-	inode_count(self, -1);
+	if (S_ISLNK(inode_type(inode)) && inode->target) {
+		char *target = inode->target;
+
+		inode->target = NULL; /* once, should we die here and this be run again */
+		fence_compiler();
+		mem_free(self, target, inode->target_len + 1);
+	}
 	cache_free(self, CACHE_256, inode);
+	inode_count(self, -1);
 }
 
 /*
@@ -159,7 +164,7 @@ enum drop_step { DROP_DATA, DROP_RETIRED, DROP_DONE };
 
 /*
  * The data, while readers may still look, then the inode itself.  `step` is the intent's, or nobody's.
- * Under a write the data goes with the inode, after its section: a death in that leaves pages to shelf_repair().
+ * Under a write the data goes with the inode, after its section: a death in that leaves pages to shelf_verify().
  */
 static void inode_drop_steps(struct slot *self, struct inode *inode, atomic_u32 *step)
 {
