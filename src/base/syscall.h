@@ -7,10 +7,22 @@
 #ifndef SHELF_BASE_SYSCALL_H
 #define SHELF_BASE_SYSCALL_H
 
+#include <stdbool.h>
 #include <sys/syscall.h>
+
+#ifdef SHELF_KILL_POINTS
+/* A test lets the n-th request of one kind fail (points.h). */
+bool fail_sys_call(long nr, long c, long *ret);
+#endif
 
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
 {
+#ifdef SHELF_KILL_POINTS
+	long failed;
+
+	if (fail_sys_call(nr, c, &failed))
+		return failed;
+#endif
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
@@ -26,6 +38,11 @@ static inline long sys_call6(long nr, long a, long b, long c, long d, long e, lo
 static inline long sys_call3(long nr, long a, long b, long c)
 {
 	long ret;
+
+#ifdef SHELF_KILL_POINTS
+	if (fail_sys_call(nr, c, &ret))
+		return ret;
+#endif
 
 	__asm__ volatile("syscall"
 			 : "=a"(ret)

@@ -8,6 +8,8 @@
 /* At a thread's exit (gone == self), or for a dead one whose slot `self` holds. */
 static void epoch_slot_gone(struct slot *self, struct slot *gone)
 {
+	if (!epoch_root_of(self))
+		return; /* a segment that could not be made: this process has others */
 	if (gone == self) {
 		epoch_reclaim(self);
 		return;

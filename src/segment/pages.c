@@ -85,6 +85,8 @@ void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigne
 {
 	void *page;
 
+	if (!load_relaxed(&self->reserved) && fail_point(FAIL_ALLOC)) /* [o] */
+		return NULL;
 	if (likely(order == 0))
 		return page_alloc_one(self, kind, flags);
 	if (order > PAGE_MAX_ORDER)

@@ -12,6 +12,7 @@
 #define SHELF_SEGMENT_SLOT_H
 
 #include "base/assert.h"
+#include "base/points.h"
 #include "segment/segment.h"
 
 #define SLOT_LEDGER 32
@@ -127,6 +128,8 @@ static inline void *cache_alloc(struct slot *self, enum cache_id id)
 	struct magazine *m = &self->mag[id];
 	uint32_t n = load_relaxed(&m->count); /* [o] */
 
+	if (fail_point(FAIL_ALLOC))
+		return NULL;
 	if (unlikely(!n))
 		return cache_alloc_slow(self, id);
 	store_release(&m->count, n - 1); /* read after our death */

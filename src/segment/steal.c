@@ -26,11 +26,12 @@
 #define STEAL_BATCH 8u /* stocks locked at a time: a thread may hold LOCK_HELD_MAX locks */
 #define STEAL_PATIENCE 2000u /* looks at busy, a yield each, before its owner is given up */
 
-static void steal_fence(void)
+/* False: the kernel has no memory for it, so that nobody's stock may be touched now. */
+static bool steal_fence(void)
 {
 	fence_full(); /* pairs with fence_full in stock_enter */
 	/* In any case: an owner may have looked at need_fence just before it was set. */
-	sys_call3(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+	return sys_call3(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != -ENOMEM;
 }
 
 /* The owner is out, and sees `steal` before it comes in again; or it is dead. */
@@ -84,12 +85,12 @@ static uint64_t steal_pages_locked(struct slot *self, struct slot *victim)
 LOCK_NO_ANALYSIS static uint64_t steal_batch(struct slot *self, struct slot **victims, unsigned n)
 {
 	struct seg_local *sl = slot_local(self);
+	bool fenced = steal_fence();
 	uint64_t got = 0;
 	unsigned k;
 
-	steal_fence();
 	for (k = 0; k < n; k++) {
-		if (steal_wait(victims[k])) {
+		if (fenced && steal_wait(victims[k])) {
 			stock_enter_locked(self, &sl->alloc->lock);
 			got += steal_pages_locked(self, victims[k]);
 			stock_leave(self);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each n-th request for memory, and each n-th fallocate, mmap, madvise, membarrier and futex call inside a call fails, for every n
+ * and each kind of call.  The call may fail; it does not crash, nothing is damaged, nothing is left over, and a call
+ * that does not change file data has happened or has not.
+ */
+#include "harness.h"
+
+#include "base/points.h"
+#include "deeds.h"
+#include "segment/slot.h"
+
+enum { REQUESTS_MAX = 2000 };
+
+static const char *const kind_names[FAIL_KINDS] = {"", "allocation", "fallocate", "mmap", "madvise", "membarrier", "futex"};
+
+struct attempt {
+	const struct deed *deed;
+	enum fail_kind kind;
+	uint64_t n;
+};
+
+/* 0: the n-th request was made, and failed; 1: there were not so many. */
+static int unlucky(void *arg)
+{
+	const struct attempt *a = arg;
+	struct shelf_task *t = deed_task();
+	struct slot *self = slot_self((struct segment *)(void *)shelf);
+	bool failed;
+
+	fail_arm(a->kind, a->n);
+	a->deed->run(t);
+	failed = fail_count() >= a->n;
+	fail_arm(FAIL_NONE, 0);
+	shelf_task_exit(t); /* the deed of that name has done so: -ESRCH */
+	slot_release(self);
+	return !failed;
+}
+
+static void say(void *ctx, const char *sentence)
+{
+	const struct attempt *a = ctx;
+
+	fprintf(stderr, "%s, %s %llu failed: %s\n", a->deed->name, kind_names[a->kind], (unsigned long long)a->n, sentence);
+}
+
+static void must_be_good(struct attempt *a, const char *before, const char *after)
+{
+	struct shelf_check_options o = {.say = say, .ctx = a};
+	struct shelf_check_report r;
+	char found[DUMP_SIZE];
+
+	CHECK(shelf_verify(shelf, &o, &r) == 0);
+	CHECK(r.alone && !r.faults && !r.left);
+	tree_dump(found);
+	if (a->deed->loose || !strcmp(found, before) || !strcmp(found, after))
+		return;
+	say(a, "neither as before nor as after:");
+	fputs(found, stderr);
+	abort();
+}
+
+static bool fail_once(struct attempt *a, char *before, char *after)
+{
+	int how;
+
+	tree_make();
+	if (!a->n)
+		tree_dump(before);
+	how = test_in_child(unlucky, a);
+	CHECK(how == 0 || how == 1);
+	if (!a->n)
+		tree_dump(after);
+	must_be_good(a, before, after);
+	tree_remove();
+	return how == 0;
+}
+
+static void what_fails_leaves_nothing(void **state)
+{
+	char before[DUMP_SIZE], after[DUMP_SIZE];
+	uint64_t pairs[FAIL_KINDS] = {0};
+	unsigned k, kind;
+
+	(void)state;
+	for (k = 0; k < deed_count; k++) {
+		struct attempt a = {&deeds[k], FAIL_NONE, 0};
+
+		if (!deed_wanted(&deeds[k]))
+			continue;
+		fail_once(&a, before, after);
+		for (kind = FAIL_ALLOC; kind < FAIL_KINDS; kind++) {
+			a.kind = (enum fail_kind)kind;
+			for (a.n = 1; a.n < REQUESTS_MAX && fail_once(&a, before, after); a.n++)
+				pairs[kind]++;
+			CHECK(a.n < REQUESTS_MAX);
+		}
+	}
+	for (kind = FAIL_ALLOC; kind < FAIL_KINDS; kind++)
+		fprintf(stderr, "%llu failures of a call and its n-th %s\n", (unsigned long long)pairs[kind], kind_names[kind]);
+	CHECK(pairs[FAIL_ALLOC] > 0 || getenv("DEED"));
+}
+
+/* Making a shelf and attaching to it: an error, and no file is left; or it is there. */
+static void a_shelf_that_cannot_be_made_is_not_there(void **state)
+{
+	const struct shelf_options options = {.size = 16 << 20, .mode = 01777};
+	char name[TEST_NAME_SIZE];
+	uint64_t n, pairs = 0;
+	struct shelf *other;
+	unsigned kind;
+	int err = 0;
+
+	(void)state;
+	for (kind = FAIL_ALLOC; kind < FAIL_KINDS; kind++)
+		for (n = 1; n < REQUESTS_MAX; n++, pairs++) {
+			uint64_t made;
+
+			fail_arm((enum fail_kind)kind, n);
+			err = shelf_create(fresh_name(name), &options, &other, NULL);
+			made = fail_count();
+			fail_arm(FAIL_NONE, 0);
+			if (!err) {
+				CHECK(shelf_verify(other, NULL, NULL) == 0);
+				shelf_detach(other);
+			}
+			CHECK(shelf_remove(name, NULL) == (err ? -ENOENT : 0));
+			if (made < n)
+				break;
+		}
+	fprintf(stderr, "%llu failures while a shelf is made\n", (unsigned long long)pairs);
+	CHECK(pairs > 10);
+}
+
+static int open_world(void **state)
+{
+	(void)state;
+	deeds_open();
+	return 0;
+}
+
+static int close_world(void **state)
+{
+	(void)state;
+	deeds_close();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_fails_leaves_nothing),
+		cmocka_unit_test(a_shelf_that_cannot_be_made_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, open_world, close_world);
+}
