@@ -2,7 +2,7 @@
 /* points.c - points.h: empty in the product. */
 #include "base/points.h"
 
-#ifdef SHELF_KILL_POINTS
+#ifdef SHELF_FAIL_POINTS
 #include <errno.h>
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * points.h - where a test build (SHELF_KILL_POINTS) lets a request fail: memory of the segment, and the system calls
+ * points.h - where a test build (SHELF_FAIL_POINTS) lets a request fail: memory of the segment, and the system calls
  * that may fail when the machine has too little.  Nothing of it is in the product.
  */
 #ifndef SHELF_BASE_POINTS_H
@@ -11,7 +11,7 @@
 
 enum fail_kind { FAIL_NONE, FAIL_ALLOC, FAIL_FALLOCATE, FAIL_MMAP, FAIL_MADVISE, FAIL_MEMBARRIER, FAIL_FUTEX, FAIL_KINDS };
 
-#ifdef SHELF_KILL_POINTS
+#ifdef SHELF_FAIL_POINTS
 /* From now on the n-th request of the kind fails, and no other; with FAIL_NONE none. */
 void fail_arm(enum fail_kind kind, uint64_t n);
 uint64_t fail_count(void); /* requests of the kind since then */

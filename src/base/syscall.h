@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <sys/syscall.h>
 
-#ifdef SHELF_KILL_POINTS
+#ifdef SHELF_FAIL_POINTS
 /* A test lets the n-th request of one kind fail (points.h). */
 bool fail_sys_call(long nr, long c, long *ret);
 #endif
 
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
 {
-#ifdef SHELF_KILL_POINTS
+#ifdef SHELF_FAIL_POINTS
 	long failed;
 
 	if (fail_sys_call(nr, c, &failed))
@@ -39,7 +39,7 @@ static inline long sys_call3(long nr, long a, long b, long c)
 {
 	long ret;
 
-#ifdef SHELF_KILL_POINTS
+#ifdef SHELF_FAIL_POINTS
 	if (fail_sys_call(nr, c, &ret))
 		return ret;
 #endif

@@ -152,7 +152,7 @@ static bool magazine_has(const struct magazine *m, const void *obj)
 	for (k = 0; k < n; k++)
 		if (m->obj[k] == obj)
 			return true;
-	for (k = 0; more && k <= MORE_OBJECTS; k++, more = *(void *const *)more)
+	for (k = 0; more && k <= SLOT_BATCH_MAX + MORE_SPARE; k++, more = *(void *const *)more)
 		if (more == obj)
 			return true;
 	return false;
