@@ -289,6 +289,8 @@ bool slot_takeover(struct slot *self, uint32_t id)
 {
 	struct slot *dead = slot_by_id(self->seg, id);
 
+	if (dead)
+		slot_unclaim_dead(self->seg, dead); /* bags that an earlier owner left in it are to be seen again */
 	return dead && slot_is_dead(dead) && takeover_dead(self, dead);
 }
 
