@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 static const struct command *find(const char *name)
 {
