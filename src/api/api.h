@@ -249,6 +249,17 @@ ssize_t io_write(struct shelf_task *t, int fd, struct io *io);
  * path_of: a name of its inode below the root, " (deleted)" behind it if it has none; the length without NUL.
  */
 int api_reopen(struct shelf_task *t, int fd, int flags);
+/*
+ * Another table goes by the same numbers (shelf run: the kernel's).  `place`, for one that is reserved, readies the other side:
+ * the number it is in the end, reserved, or -errno and it is given up.  `cancel` gives it up on both sides.
+ */
+struct api_numbers {
+	int (*place)(struct who *w, int fd, int min);
+	void (*cancel)(struct who *w, int fd);
+};
+extern struct api_numbers api_numbers; /* of the process; set once, before its second thread */
+/* A second number for `fd`, from `min` on, placed. */
+int api_dup_placed(struct shelf_task *t, int fd, int min, bool cloexec);
 /* For reading, close-on-exec, at the lowest free number from `min` on, whatever RLIMIT_NOFILE says; path "" is dirfd's file. */
 int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min);
 ssize_t api_path_of(struct shelf_task *t, int fd, char *buf, size_t size);

@@ -45,6 +45,27 @@ int shelf_dup(struct shelf_task *t, int fd)
 	return err ? err : fd_dup(w.self, w.files, fd, 0, nofile_of(&w), 0);
 }
 
+int api_dup_placed(struct shelf_task *t, int fd, int min, bool cloexec)
+{
+	struct fd_file *file;
+	struct who w;
+	int to, err = who_change(&w, t);
+
+	if (err)
+		return err;
+	to = fd_reserve(w.self, w.files, min, nofile_of(&w));
+	if (to >= 0)
+		to = api_numbers.place(&w, to, min);
+	if (to < 0)
+		return to;
+	err = fd_get(w.self, w.files, fd, &file);
+	if (err)
+		api_numbers.cancel(&w, to);
+	else
+		fd_publish(w.self, w.files, to, file, cloexec ? FD_CLOEXEC_BIT : 0);
+	return err ? err : to;
+}
+
 static int dup_onto(struct who *w, int oldfd, int newfd, unsigned bits)
 {
 	struct fd_file *replaced = NULL;

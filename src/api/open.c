@@ -242,6 +242,24 @@ static inline_always int open_inode_plain(struct opening *o, struct open_walk *f
 	return unlikely(err == WALK_UNCOMMON) ? open_inode(o, found) : err;
 }
 
+struct api_numbers api_numbers;
+
+/* A number for a file that is made. */
+static inline_always int install(struct opening *o, struct fd_file *head)
+{
+	uint64_t limit = nofile_of(&o->w);
+	int fd;
+
+	if (likely(!api_numbers.place))
+		return fd_install(o->w.self, o->w.files, head, limit, o->bits);
+	fd = fd_reserve(o->w.self, o->w.files, 0, limit);
+	if (fd >= 0)
+		fd = api_numbers.place(&o->w, fd, 0);
+	if (fd >= 0)
+		fd_publish(o->w.self, o->w.files, fd, head, o->bits);
+	return fd;
+}
+
 /* Nothing to leave behind: the path first. */
 static int open_plain(struct opening *o)
 {
@@ -261,7 +279,7 @@ static int open_plain(struct opening *o)
 		return table_full(o) ? -EMFILE : err;
 	}
 	f->cred_id = cred_id_of(&o->w);
-	fd = fd_install(self, o->w.files, &f->head, nofile_of(&o->w), o->bits);
+	fd = install(o, &f->head);
 	if (unlikely(fd < 0))
 		file_unmake(self, f);
 	return fd;
@@ -276,6 +294,8 @@ static int open_leaving(struct opening *o)
 	struct file *f;
 	uint32_t type;
 
+	if (api_numbers.place && fd >= 0)
+		fd = api_numbers.place(&o->w, fd, 0);
 	if (unlikely(fd < 0))
 		return fd;
 	f = file_new_empty(self, flags_kept(o), &err);
@@ -293,7 +313,10 @@ static int open_leaving(struct opening *o)
 out_file:
 	fd_put(self, &f->head);
 out_number:
-	fd_cancel(self, o->w.files, fd);
+	if (api_numbers.place)
+		api_numbers.cancel(&o->w, fd);
+	else
+		fd_cancel(self, o->w.files, fd);
 	return err;
 }
 

@@ -84,10 +84,17 @@ int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint6
  * sees the mark.  As fd_dup2; an equal mark stays.
  */
 int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **replaced);
+int fd_mark_free(struct slot *self, struct fd_table *tab, int fd); /* only a free one; else -EMFILE */
 /* A snapshot.  None: free, or being taken. */
 enum fd_number { FD_NUMBER_NONE, FD_NUMBER_HOST, FD_NUMBER_OURS };
 enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd);
 int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out); /* close */
+/*
+ * The same for a number that is marked, and for one that is not: then its bit in the word `parked` (NULL: none) is set
+ * before others find the number free.
+ */
+int fd_remove_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out);
+int fd_remove_parking(struct slot *self, struct fd_table *tab, int fd, atomic_u64 *parked, struct fd_file **out);
 #define FD_RANGE_CLOEXEC 1u
 int fd_close_range(struct slot *self, struct fd_table *tab, unsigned first, unsigned last,
 		   unsigned flags, fd_drop_fn *drop, void *ctx);

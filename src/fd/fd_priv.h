@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "fd/fd.h"
+#include "fd/root.h"
 #include "segment/intent_ops.h"
 
 /* What the arguments of INTENT_FD_* mean. */
@@ -120,7 +121,22 @@ int fd_far_install(struct slot *self, struct fd_table *tab, struct fd_file *file
 void fd_far_publish(struct slot *self, struct fd_table *tab, int fd, struct fd_file *file, unsigned bits);
 void fd_far_cancel(struct slot *self, struct fd_table *tab, int fd);
 void fd_far_cancel_dead(struct slot *self, struct fd_table *tab, int fd);
-int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out);
+/* Which numbers a removal means. */
+enum fd_remove { FD_REMOVE_ANY, FD_REMOVE_HOST, FD_REMOVE_OURS };
+int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, enum fd_remove what, atomic_u64 *parked,
+		  struct fd_file **out);
+
+static inline_always bool fd_is_meant(struct slot *self, uint64_t word, enum fd_remove what)
+{
+	return what == FD_REMOVE_ANY || (fd_word_file(word) == fd_host_file(self)) == (what == FD_REMOVE_HOST);
+}
+
+/* The word is ours, and not free yet. */
+static inline_always void fd_park(atomic_u64 *parked, unsigned fd)
+{
+	if (parked)
+		or_acq_rel(parked, 1ULL << fd % 64); /* ordered by the word: whoever takes the number sees the bit */
+}
 
 /* near.c */
 /* fd_install from number `min` on. */

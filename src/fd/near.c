@@ -272,7 +272,8 @@ static inline_always bool near_look(struct slot *self, struct fd_table *tab, ato
 	return false;
 }
 
-int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+static inline_always int remove_as(struct slot *self, struct fd_table *tab, int fd, enum fd_remove what,
+				   atomic_u64 *parked, struct fd_file **out)
 {
 	atomic_u64 *word = fd_near_word(tab, (unsigned)fd);
 	bool begun, closed = false;
@@ -280,20 +281,40 @@ int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **
 	uint64_t old;
 
 	if (unlikely((unsigned)fd >= FD_NEAR))
-		return fd_far_remove(self, tab, fd, out);
+		return fd_far_remove(self, tab, fd, what, parked, out);
 	while (likely(!closed)) { /* again if flags, dup2 or another close came between */
 		if (unlikely(!near_look(self, tab, word, &old, &way)))
 			return -EBADF;
+		if (!fd_is_meant(self, old, what)) {
+			near_exit(self, tab, way);
+			return -EBADF;
+		}
 		*out = fd_word_file(old);
 		begun = fd_near_begin(self, tab, (unsigned)fd, *out);
 		closed = near_change(word, old, mark_of(self) | FD_WORD_MOVING, way);
 		if (likely(closed)) {
 			fd_note(self, *out);
 			kill_point();
+			fd_park(parked, (unsigned)fd);
 			tracked_store(word, 0); /* release: that we are done with it; pairs with near_change */
 		}
 		fd_intent_end(self, begun);
 		near_exit(self, tab, way);
 	}
 	return 0;
+}
+
+int fd_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	return remove_as(self, tab, fd, FD_REMOVE_ANY, NULL, out);
+}
+
+int fd_remove_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	return remove_as(self, tab, fd, FD_REMOVE_HOST, NULL, out);
+}
+
+int fd_remove_parking(struct slot *self, struct fd_table *tab, int fd, atomic_u64 *parked, struct fd_file **out)
+{
+	return remove_as(self, tab, fd, FD_REMOVE_OURS, parked, out);
 }

@@ -266,6 +266,21 @@ int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file
 	return dup2_held(self, tab, host, fd, 0, replaced);
 }
 
+int fd_mark_free(struct slot *self, struct fd_table *tab, int fd)
+{
+	struct fd_file *host = fd_host_file(self);
+
+	if (fd < 0 || (unsigned)fd >= FD_NUMBER_MAX)
+		return -EBADF;
+	fd = fd_reserve(self, tab, fd, (uint64_t)fd + 1);
+	if (fd < 0)
+		return fd;
+	fd_ref_take(host); /* as in fd_mark_host */
+	fd_note(self, host);
+	fd_publish(self, tab, fd, host, 0);
+	return fd;
+}
+
 enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd)
 {
 	uint64_t word = fd_word_load(tab, fd);
@@ -277,18 +292,21 @@ enum fd_number fd_number_kind(struct slot *self, struct fd_table *tab, int fd)
 
 /* ---- close -------------------------------------------------------------------------------------- */
 
-int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, enum fd_remove what, atomic_u64 *parked,
+		  struct fd_file **out)
 {
 	atomic_u64 *word;
 	uint64_t old = 0;
-	bool begun;
+	bool begun, is;
 
 	fd_table_lock(self, tab);
 	word = fd_word_of(tab, fd);
 	if (word)
 		old = load_acquire(word); /* the file; pairs with fd_publish */
-	if (likely(fd_word_is_open(old))) {
+	is = fd_word_is_open(old) && fd_is_meant(self, old, what);
+	if (likely(is)) {
 		begun = fd_intent_begin(self, INTENT_FD_CLOSE, tab, fd, fd_word_file(old));
+		fd_park(parked, (unsigned)fd);
 		tracked_store(word, 0); /* release: nothing of ours, but a later get's recheck sees it; see the top */
 		fd_map_clear_locked(tab, (unsigned)fd);
 		*out = fd_word_file(old);
@@ -296,7 +314,7 @@ int fd_far_remove(struct slot *self, struct fd_table *tab, int fd, struct fd_fil
 		fd_intent_end(self, begun);
 	}
 	fd_table_unlock(self, tab);
-	return fd_word_is_open(old) ? 0 : -EBADF;
+	return is ? 0 : -EBADF;
 }
 
 /* ---- flags ---------------------------------------------------------------------------------------- */

@@ -21,15 +21,34 @@ int task_mark_host(struct shelf_task *t, int fd)
 	return err;
 }
 
+int task_mark_free(struct shelf_task *t, int fd)
+{
+	struct who w;
+	int err = who_init(&w, t);
+
+	return err ? err : fd_mark_free(w.self, w.files, fd);
+}
+
 void task_unmark_host(struct shelf_task *t, int fd)
 {
 	struct fd_file *head;
 	struct who w;
 
-	if (who_init(&w, t) || fd_number_kind(w.self, w.files, fd) != FD_NUMBER_HOST)
-		return;
-	if (!fd_remove(w.self, w.files, fd, &head))
+	if (!who_init(&w, t) && !fd_remove_host(w.self, w.files, fd, &head))
 		task_drop_file(w.self, &w, fd, head);
+}
+
+int task_close_parking(struct shelf_task *t, int fd, atomic_u64 *parked)
+{
+	struct fd_file *head;
+	struct who w;
+	int err = who_init(&w, t);
+
+	if (!err)
+		err = fd_remove_parking(w.self, w.files, fd, parked, &head);
+	if (!err)
+		task_drop_file(w.self, &w, fd, head);
+	return err;
 }
 
 enum fd_number task_number_kind(struct shelf_task *t, int fd)

@@ -127,7 +127,10 @@ int task_unshare_files(struct slot *self, struct shelf_task *t);
 
 /* host.c: numbers that the kernel's own table has (shelf run), and a child that runs in its parent's memory. */
 int task_mark_host(struct shelf_task *t, int fd); /* what stood there is closed */
+int task_mark_free(struct shelf_task *t, int fd); /* if it is free */
 void task_unmark_host(struct shelf_task *t, int fd); /* if it is marked */
+/* close() of a file's number, whose bit in `parked` is set before it is free.  -EBADF also for a mark. */
+int task_close_parking(struct shelf_task *t, int fd, atomic_u64 *parked);
 enum fd_number task_number_kind(struct shelf_task *t, int fd);
 /* The lowest number from `fd` on that is not free, -1: none. */
 int task_next_number(struct shelf_task *t, int fd);

@@ -82,6 +82,15 @@ static bool is_loader(const char *path)
 	return !strncmp(slash ? slash + 1 : path, "ld-linux", 8);
 }
 
+/* Only files are run; the kernel says so before it looks into them. */
+static long image_is_file(const struct image *im)
+{
+	struct stat st;
+	long err = im->ours ? SERVED(shelf_fstat(task_here(), im->fd, &st)) : sys_call3(SYS_fstat, im->fd, (long)&st, 0);
+
+	return err ? err : S_ISREG(st.st_mode) ? 0 : -EACCES;
+}
+
 static enum image_kind image_look(const struct image *im, const char *path, struct exec_head *head)
 {
 	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
@@ -304,9 +313,14 @@ static long script_name(const struct exec_call *c, const struct route *rt, char 
 static long exec_kind(struct exec_call *c, struct route *rt, const struct image *im, unsigned depth)
 {
 	struct exec_head head;
-	enum image_kind kind = image_look(im, c->path, &head);
-	long err;
+	enum image_kind kind;
+	long err = image_is_file(im);
 
+	if (err) {
+		image_close(im);
+		return err;
+	}
+	kind = image_look(im, c->path, &head);
 	if (kind == IMAGE_SCRIPT) {
 		char name[PATH_LIMIT + 64];
 

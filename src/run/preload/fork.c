@@ -61,6 +61,7 @@ static long spawn_fill(struct run_spawn *s, const struct run_regs *r, uint64_t f
 	s->before = run_thread.proc;
 	if (s->shares_memory)
 		memcpy(&s->child, p, sizeof(s->child));
+	store_relaxed(&s->child.moving, 0u); /* nobody sees it yet */
 	s->child.task = NULL;
 	s->child.borrowed = s->shares_memory;
 	s->child.adopted = false;
@@ -138,6 +139,7 @@ static void child_of_fork(struct run_spawn *s)
 {
 	struct run_thread *me = &run_thread;
 	struct run_proc *p = proc_here();
+	bool threads;
 
 	slot_after_fork();
 	me->depth = 0;
@@ -147,6 +149,8 @@ static void child_of_fork(struct run_spawn *s)
 	p->task = s->child.task;
 	p->pid = pid_now();
 	store_release(&p->sig.lock, 0u); /* another thread of the parent's may have held it */
+	store_release(&p->moving, 0u); /* the same */
+	threads = load_relaxed(&runtime.threads) != 1; /* only we exist */
 	store_relaxed(&runtime.threads, 1u);
 	if (!p->task)
 		return;
@@ -155,6 +159,8 @@ static void child_of_fork(struct run_spawn *s)
 		run_die("the shelf gave this process up before it ran");
 	shelf_task_set_threads(p->task, 1);
 	call_leave();
+	if (threads)
+		numbers_after_fork();
 }
 
 static void child_of_vfork(struct run_spawn *s)
@@ -165,6 +171,8 @@ static void child_of_vfork(struct run_spawn *s)
 	p->pid = pid_now();
 	if (p->task)
 		SERVED(task_adopt_as(p->task, p->pid, slot_start_time_of(p->pid)));
+	if (p->task && load_relaxed(&runtime.threads) != 1) /* the parent's, which waits for us */
+		numbers_after_fork();
 	p->adopted = true;
 }
 

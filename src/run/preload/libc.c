@@ -16,8 +16,6 @@
 #include "run/preload/libc.h"
 #include "run/preload/serve.h"
 
-char **libc_environ;
-
 /* ---- memory and strings ----------------------------------------------------------------- */
 
 void *memcpy(void *restrict dst, const void *restrict src, size_t n)

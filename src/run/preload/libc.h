@@ -3,8 +3,6 @@
 #ifndef SHELF_RUN_PRELOAD_LIBC_H
 #define SHELF_RUN_PRELOAD_LIBC_H
 
-extern char **libc_environ; /* as the kernel gave it; set before anything else */
-
 /* The value of NAME in ENVP, or NULL. */
 const char *libc_env(char **envp, const char *name);
 

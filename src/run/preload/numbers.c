@@ -8,75 +8,11 @@
  *
  * A closed number of the shelf's is parked: free in the shelf's table, placeholder kept.  Opened again it costs no
  * system call.  Parked numbers do not exist for the program: pass_number() answers EBADF for them, and they are
- * given up before the kernel gives out a number (numbers_release).
- *
- * Marks follow what we see.  One that is missing (a number came by a call that was not seen, or by exec)
- * is found when the kernel gives a placeholder another number than the shelf did: number_place() then takes the kernel's
- * word, marks what lies between, and moves the file.
- *
- * Races: numbers are given out without a lock common to both tables, so calls of two threads at the same moment may get
- * them in either order, as in the kernel.  A mark is taken away after the kernel closed the number: one too few is found
- * as above, one too many would not be.
+ * given up before the kernel gives out a number (numbers_release).  park.c has this, and what holds among threads.
  */
 #include <linux/close_range.h>
 
 #include "run/preload/serve.h"
-
-/* ---- parking --------------------------------------------------------------------------------- */
-
-static bool unpark(struct run_proc *p, int fd)
-{
-	uint64_t bit = 1ULL << fd % 64;
-
-	if ((unsigned)fd >= PARKED_NUMBERS || !(load_relaxed(&p->parked[fd / 64]) & bit)) /* the and decides */
-		return false;
-	return and_acq_rel(&p->parked[fd / 64], ~bit) & bit; /* atomic among threads; nothing else is ordered by it */
-}
-
-static void park(struct run_proc *p, int fd)
-{
-	or_acq_rel(&p->parked[fd / 64], 1ULL << fd % 64); /* as in unpark */
-}
-
-void number_drop(int fd)
-{
-	if ((unsigned)fd < PARKED_NUMBERS)
-		park(proc_here(), fd);
-}
-
-static void release_word(struct run_proc *p, unsigned w)
-{
-	uint64_t bits = xchg_acq_rel(&p->parked[w], 0ULL); /* as in unpark */
-
-	for (; bits; bits &= bits - 1)
-		sys_call3(SYS_close, (long)(w * 64 + (unsigned)__builtin_ctzll(bits)), 0, 0);
-}
-
-void numbers_release(void)
-{
-	struct run_proc *p = proc_here();
-
-	for (unsigned w = 0; w < PARKED_NUMBERS / 64; w++)
-		if (load_relaxed(&p->parked[w])) /* the exchange decides */
-			release_word(p, w);
-}
-
-/* ---- marks ------------------------------------------------------------------------------------- */
-
-void number_mark(int fd)
-{
-	if (attached())
-		SERVED(task_mark_host(task_here(), fd));
-}
-
-void number_unmark(int fd)
-{
-	if (attached()) {
-		call_enter();
-		task_unmark_host(task_here(), fd);
-		call_leave();
-	}
-}
 
 long number_host_call(struct run_regs *r)
 {
@@ -91,61 +27,6 @@ long number_host_call(struct run_regs *r)
 	if (fd >= 0)
 		number_mark((int)fd);
 	return fd;
-}
-
-/* ---- placeholders --------------------------------------------------------------------------------- */
-
-static long placeholder(void)
-{
-	long fd = sys_call3(SYS_open, (long)"/dev/null", O_PATH, 0);
-
-	return fd == -EMFILE || fd >= 0 ? fd : sys_call3(SYS_open, (long)runtime.prefix, O_PATH, 0);
-}
-
-/* A placeholder at the lowest number from `min` on. */
-static long placeholder_from(int min)
-{
-	long at, fd = placeholder();
-
-	if (fd < 0 || fd >= min)
-		return fd;
-	at = sys_call3(SYS_fcntl, fd, F_DUPFD, min);
-	sys_call3(SYS_close, fd, 0, 0);
-	return at;
-}
-
-/* The kernel's word: `fd` is `at`. */
-static int move_to(struct shelf_task *t, int fd, int at, unsigned cloexec)
-{
-	int err = shelf_dup3(t, fd, at, cloexec ? O_CLOEXEC : 0);
-
-	shelf_close(t, fd);
-	for (; err >= 0 && fd < at; fd++)
-		if (task_number_kind(t, fd) == FD_NUMBER_NONE && !number_parked(fd))
-			task_mark_host(t, fd);
-	return err;
-}
-
-int number_place_from(int fd, int min, unsigned cloexec)
-{
-	struct shelf_task *t = task_here();
-	long at;
-
-	if (unpark(proc_here(), fd))
-		return fd;
-	at = placeholder_from(min);
-	if (at == fd)
-		return fd;
-	if (at < 0) {
-		shelf_close(t, fd);
-		return (int)at;
-	}
-	return move_to(t, fd, (int)at, cloexec);
-}
-
-int number_place(int fd, unsigned cloexec)
-{
-	return number_place_from(fd, 0, cloexec);
 }
 
 /* ---- exec --------------------------------------------------------------------------------------------- */
@@ -185,10 +66,7 @@ static long close_ours(int fd)
 	long err;
 
 	call_enter();
-	number_drop(fd);
-	err = shelf_close(task_here(), fd);
-	if ((unsigned)fd >= PARKED_NUMBERS)
-		sys_call3(SYS_close, fd, 0, 0);
+	err = number_close(fd);
 	call_leave();
 	return err;
 }
@@ -213,15 +91,7 @@ static long serve_close(struct run_regs *r)
 /* A second number for one of ours. */
 static long dup_ours(int fd, int min, bool cloexec)
 {
-	struct shelf_task *t = task_here();
-	long at;
-
-	call_enter();
-	at = shelf_fcntl(t, fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (uintptr_t)min);
-	if (at >= 0)
-		at = number_place_from((int)at, min, cloexec);
-	call_leave();
-	return at;
+	return SERVED(api_dup_placed(task_here(), fd, min, cloexec));
 }
 
 static long serve_dup(struct run_regs *r)
@@ -231,11 +101,11 @@ static long serve_dup(struct run_regs *r)
 	return number_parked((int)r->di) ? -EBADF : number_host_call(r);
 }
 
-/* In a call.  Numbers that get our file want a placeholder: dup2 of the old one's takes what the kernel has there away. */
+/* Locked.  Numbers that get our file want a placeholder: dup2 of the old one's takes what the kernel has there away. */
 static long dup2_ours(int old, int new, int flags)
 {
 	struct shelf_task *t = task_here();
-	bool placed = task_number_kind(t, new) == FD_NUMBER_OURS || unpark(proc_here(), new);
+	bool placed = task_number_kind(t, new) == FD_NUMBER_OURS || number_unpark(new);
 	long at;
 
 	if (!placed) {
@@ -253,26 +123,31 @@ static long dup2_ours(int old, int new, int flags)
 
 static long dup2_host(int old, int new, int flags)
 {
-	long at = sys_call3(SYS_dup3, old, new, flags);
+	long at;
 
+	numbers_lock();
+	at = sys_call3(SYS_dup3, old, new, flags);
 	if (at >= 0) {
-		call_enter();
-		unpark(proc_here(), new);
+		number_unpark(new);
 		task_mark_host(task_here(), new);
-		call_leave();
 	}
+	numbers_unlock();
 	return at;
 }
 
 static long dup_onto(int old, int new, int flags)
 {
 	bool ours = number_is_ours(old);
+	long at;
 
 	if (!ours && number_parked(old))
 		return -EBADF;
 	if (!ours)
 		return dup2_host(old, new, flags);
-	return SERVED(dup2_ours(old, new, flags));
+	numbers_lock();
+	at = dup2_ours(old, new, flags);
+	numbers_unlock();
+	return at;
 }
 
 static long serve_dup2(struct run_regs *r)
@@ -310,6 +185,8 @@ static long serve_fcntl(struct run_regs *r)
 	}
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
 		return dup_ours(fd, (int)r->dx, cmd == F_DUPFD_CLOEXEC);
+	if (cmd == SHELF_F_DUPFD_CLOFORK)
+		return -EINVAL; /* the library's own: the kernel's descriptors have none */
 	return SERVED_WAIT(shelf_fcntl(task_here(), fd, cmd, r->dx));
 }
 
@@ -325,9 +202,10 @@ static long serve_close_range(struct run_regs *r)
 		return run_pass(r);
 	if (flags & ~(unsigned)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) || first > last)
 		return -EINVAL;
-	numbers_release();
+	numbers_lock();
+	numbers_release_locked();
 	if (flags & CLOSE_RANGE_CLOEXEC) {
-		/* Placeholders take the flag only at exec, marks not at all: number_place() may use them again. */
+		/* Placeholders take the flag only at exec, marks not at all: opens may use them again. */
 		err = sys_call3(SYS_close_range, first, last, flags);
 		for (int fd = task_next_number(task_here(), (int)min_of(first, (unsigned)INT_MAX));
 		     !err && fd >= 0 && (unsigned)fd <= last; fd = task_next_number(task_here(), fd + 1))
@@ -337,7 +215,8 @@ static long serve_close_range(struct run_regs *r)
 		err = sys_call3(SYS_close_range, first, last, flags);
 	}
 	if (!err)
-		err = SERVED(shelf_close_range(task_here(), first, min_of(last, (unsigned)HIDDEN_NUMBERS - 1), flags));
+		err = shelf_close_range(task_here(), first, min_of(last, (unsigned)HIDDEN_NUMBERS - 1), flags);
+	numbers_unlock();
 	return err;
 }
 

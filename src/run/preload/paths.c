@@ -31,10 +31,37 @@ static int at_flags(const struct route *rt, uint64_t flags)
 	return (int)flags | (rt->magic >= 0 ? AT_EMPTY_PATH : 0);
 }
 
-SHELF_DOES(stat, shelf_fstatat(t, AT_, PTR(1), at_flags(rt, 0)))
-SHELF_DOES(lstat, shelf_fstatat(t, AT_, PTR(1), at_flags(rt, AT_SYMLINK_NOFOLLOW)))
-SHELF_DOES(newfstatat, shelf_fstatat(t, AT_, PTR(2), at_flags(rt, a[3])))
-SHELF_DOES(statx, shelf_statx(t, rt->dirfd, rt->path, at_flags(rt, a[2]), (unsigned)a[3], PTR(4)))
+/* The shelf fills the program's buffer itself, if that is one; else only whether there is such a file is of interest. */
+static long stat_into(struct shelf_task *t, const struct route *rt, struct stat *st, int flags)
+{
+	struct stat spare;
+	bool good = !user_writable(st, sizeof(*st));
+	long err = shelf_fstatat(t, AT_, good ? st : &spare, flags);
+
+	return err || good ? err : -EFAULT;
+}
+
+static long statx_into(struct shelf_task *t, const struct route *rt, const uint64_t a[6])
+{
+	struct statx spare, *out = PTR(4);
+	bool good = !user_writable(out, sizeof(*out));
+	long err = shelf_statx(t, AT_, at_flags(rt, a[2]), (unsigned)a[3], good ? out : &spare);
+
+	return err || good ? err : -EFAULT;
+}
+
+static long statfs_into(struct shelf_task *t, const struct route *rt, struct statfs *out)
+{
+	struct statfs spare;
+	long err = rt->magic >= 0 ? shelf_fstatfs(t, rt->magic, &spare) : shelf_statfs(t, rt->path, &spare);
+
+	return err ? err : copy_to_user(out, &spare, sizeof(spare));
+}
+
+SHELF_DOES(stat, stat_into(t, rt, PTR(1), at_flags(rt, 0)))
+SHELF_DOES(lstat, stat_into(t, rt, PTR(1), at_flags(rt, AT_SYMLINK_NOFOLLOW)))
+SHELF_DOES(newfstatat, stat_into(t, rt, PTR(2), at_flags(rt, a[3])))
+SHELF_DOES(statx, statx_into(t, rt, a))
 SHELF_DOES(access, shelf_faccessat2(t, AT_, (int)a[1], at_flags(rt, 0)))
 SHELF_DOES(faccessat, shelf_faccessat2(t, AT_, (int)a[2], at_flags(rt, 0)))
 SHELF_DOES(faccessat2, shelf_faccessat2(t, AT_, (int)a[2], at_flags(rt, a[3])))
@@ -59,7 +86,7 @@ SHELF_DOES(creat, rt->magic >= 0 ? api_reopen(t, rt->magic, O_WRONLY | O_TRUNC) 
 				   shelf_openat(t, AT_, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)a[1]))
 SHELF_DOES(openat2, shelf_openat2(t, AT_, PTR(2), a[3]))
 /* These have no form for a descriptor: a path is made of it (path_of_magic). */
-SHELF_DOES(statfs, rt->magic >= 0 ? shelf_fstatfs(t, rt->magic, PTR(1)) : shelf_statfs(t, rt->path, PTR(1)))
+SHELF_DOES(statfs, statfs_into(t, rt, PTR(1)))
 SHELF_DOES(truncate, rt->magic >= 0 ? shelf_ftruncate(t, rt->magic, (off_t)a[1]) : shelf_truncate(t, rt->path, (off_t)a[1]))
 SHELF_DOES(getxattr, rt->magic >= 0 ? shelf_fgetxattr(t, rt->magic, PTR(1), PTR(2), a[3]) :
 				      shelf_getxattr(t, rt->path, PTR(1), PTR(2), a[3]))
@@ -305,14 +332,11 @@ static long kernel_does(const struct path_call *pc, const uint64_t args[6], stru
 /* In a call. */
 static long shelf_does_locked(const struct path_call *pc, const uint64_t a[6], struct route *rt)
 {
-	struct shelf_task *t = task_here();
 	long n;
 
 	walk_border = &rt->border;
-	n = pc->shelf(t, a, rt);
+	n = pc->shelf(task_here(), a, rt);
 	walk_border = NULL;
-	if (pc->kind == GIVES_NUMBER && n >= 0)
-		n = number_place((int)n, shelf_fcntl(t, (int)n, F_GETFD, 0) & FD_CLOEXEC);
 	return n;
 }
 

@@ -74,6 +74,28 @@ static bool missed_either(struct route rt[2], long err, const enum route_last la
 	return route_missed(&rt[0], err, last[0]) || route_missed(&rt[1], err, last[1]);
 }
 
+/* Both directories must be there before the kernel says that they are not of one file system.  The route is used up. */
+static long parent_missing(struct route *rt)
+{
+	char *text = rt->border.left;
+	long len = rt->path ? user_strnlen(rt->path, PATH_LIMIT) : -EFAULT;
+	size_t n = (size_t)len;
+
+	if (len <= 0 || n >= PATH_LIMIT)
+		return len < 0 ? len : n ? -ENAMETOOLONG : -ENOENT;
+	memmove(text, rt->path, n);
+	while (n > 1 && text[n - 1] == '/')
+		n--;
+	while (n && text[n - 1] != '/')
+		n--;
+	memcpy(text + n, ".", 2);
+	if (rt->kind == ROUTE_HOST)
+		return sys_call6(SYS_faccessat, rt->dirfd, (long)text, F_OK, 0, 0, 0);
+	if (!attached())
+		run_attach_shelf();
+	return SERVED(shelf_faccessat2(task_here(), rt->dirfd, text, F_OK, 0));
+}
+
 static long two_paths_call(const struct two_paths *tp, const uint64_t a[6], struct route rt[2],
 			   const enum route_last last[2])
 {
@@ -88,8 +110,11 @@ static long two_paths_call(const struct two_paths *tp, const uint64_t a[6], stru
 				return n;
 			continue;
 		}
-		if (rt[0].kind != rt[1].kind)
-			return -EXDEV;
+		if (rt[0].kind != rt[1].kind) {
+			n = parent_missing(&rt[0]);
+			n = n ? n : parent_missing(&rt[1]);
+			return n ? n : -EXDEV;
+		}
 		if (!attached())
 			run_attach_shelf();
 		n = SERVED(both_in_shelf(tp, rt, flags, &left));
@@ -213,6 +238,13 @@ static long serve_fchdir(struct run_regs *r)
 	return err;
 }
 
+static long cwd_path(char *buf, size_t size)
+{
+	long n = SERVED(shelf_getcwd(task_here(), buf, size));
+
+	return n < 0 ? n : route_spell(buf, size, buf);
+}
+
 static long serve_getcwd(struct run_regs *r)
 {
 	char inside[PATH_LIMIT];
@@ -222,12 +254,9 @@ static long serve_getcwd(struct run_regs *r)
 
 	if (!proc_here()->cwd_in)
 		return run_pass(r);
-	n = SERVED(shelf_getcwd(task_here(), inside, sizeof(inside)));
+	n = cwd_path(inside, sizeof(inside));
 	if (n < 0)
-		return n;
-	n = route_spell(inside, sizeof(inside), inside);
-	if (n < 0)
-		return -ERANGE;
+		return n == -ENAMETOOLONG ? -ERANGE : n;
 	if ((size_t)n + 1 > size)
 		return -ERANGE;
 	return copy_to_user(buf, inside, (size_t)n + 1) ? -EFAULT : n + 1;

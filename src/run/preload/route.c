@@ -208,74 +208,80 @@ static __attribute__((noinline)) bool resolve(struct route *rt, int dirfd, const
 
 /* ---- /proc/self/fd and its kin --------------------------------------------------------------------- */
 
-static const char *skip(const char *path, const char *text)
+/* Behind the component TEXT, which P begins with, and the slashes and dots after it; or NULL. */
+static const char *step(const char *p, const char *text)
 {
 	size_t n = strlen(text);
 
-	return strncmp(path, text, n) ? NULL : path + n;
+	if (!p || strncmp(p, text, n) || (p[n] && p[n] != '/'))
+		return NULL;
+	for (p += n; *p == '/' || (*p == '.' && (!p[1] || p[1] == '/')); p++)
+		;
+	return p;
 }
 
-/* A decimal number that ends a component; -1: none. */
-static int take_number(const char **path)
+/* The same for a decimal number. */
+static const char *step_number(const char *p, int *number)
 {
-	const char *p = *path;
-	int n = 0;
+	char text[16];
+	size_t n = 0;
 
-	if (*p < '0' || *p > '9')
-		return -1;
-	for (; *p >= '0' && *p <= '9' && n < INT_MAX / 16; p++)
-		n = n * 10 + (*p - '0');
-	if (*p && *p != '/')
-		return -1;
-	*path = p;
-	return n;
+	*number = 0;
+	for (; p && p[n] >= '0' && p[n] <= '9' && n < 9; n++) {
+		*number = *number * 10 + (p[n] - '0');
+		text[n] = p[n];
+	}
+	text[n] = '\0';
+	return n ? step(p, text) : NULL;
+}
+
+static const char *from_root(const char *path)
+{
+	while (*path == '/' || (*path == '.' && path[1] == '/'))
+		path++;
+	return path;
 }
 
 /* Behind "/proc/self" in whatever spelling, or NULL. */
 static const char *own_proc(const char *path)
 {
-	const char *p = skip(path, "/proc/self"), *q;
+	const char *p = step(from_root(path), "proc"), *q = step(p, "self");
 	int pid;
 
-	if (!p)
-		p = skip(path, "/proc/thread-self");
-	if (!p) {
-		q = skip(path, "/proc/");
-		pid = q ? take_number(&q) : -1;
-		p = pid >= 0 && pid == sys_call3(SYS_getpid, 0, 0, 0) ? q : NULL;
-	}
-	return p && *p == '/' ? p : NULL;
+	if (!q)
+		q = step(p, "thread-self");
+	if (q)
+		return q;
+	q = step_number(p, &pid);
+	return q && pid == sys_call3(SYS_getpid, 0, 0, 0) ? q : NULL;
 }
 
-static const char *descriptor_text(const char *path)
+/* Where a path of descriptors goes on behind the number; NULL: it is none. */
+static const char *descriptor_text(const char *path, int *number)
 {
-	const char *p = skip(path, "/dev/fd/");
+	static const char *const standard[] = {"stdin", "stdout", "stderr"};
+	const char *p = step(from_root(path), "dev"), *q;
 
-	if (p)
-		return p;
-	if (!strcmp(path, "/dev/stdin"))
-		return "0";
-	if (!strcmp(path, "/dev/stdout"))
-		return "1";
-	if (!strcmp(path, "/dev/stderr"))
-		return "2";
-	p = own_proc(path);
-	return p ? skip(p, "/fd/") : NULL;
+	for (int fd = 0; p && fd < 3; fd++)
+		if (!strcmp(p, standard[fd])) {
+			*number = fd;
+			return "";
+		}
+	q = step(p, "fd");
+	if (!q)
+		q = step(own_proc(path), "fd");
+	return step_number(q, number);
 }
 
 /* /proc/self/cwd and what is below it; /proc/self/exe. */
 static int route_own_link(struct route *rt, const char *path)
 {
-	const char *own = own_proc(path), *p = NULL;
+	const char *own = own_proc(path), *p = proc_here()->cwd_in ? step(own, "cwd") : NULL;
 
-	if (own && proc_here()->cwd_in)
-		p = skip(own, "/cwd");
-	if (p && (!*p || *p == '/')) {
-		rt->link = *p ? LINK_NONE : LINK_CWD;
-		while (*p == '/')
-			p++;
+	if (p) {
+		rt->link = *p || path[strlen(path) - 1] == '/' ? LINK_NONE : LINK_CWD;
 		to_shelf(rt, AT_FDCWD, *p ? p : ".");
-	} else if (own && runtime.exe && !strcmp(own, "/exe")) {
+	} else if (own && runtime.exe && !strcmp(own, "exe")) {
 		rt->link = LINK_EXE;
 		to_shelf(rt, AT_FDCWD, runtime.exe + runtime.prefix_len);
 	} else {
@@ -288,20 +294,15 @@ static int route_own_link(struct route *rt, const char *path)
 /* 0: not a path of this kind, or not ours; 1: routed; or -errno. */
 static int route_proc(struct route *rt, const char *path)
 {
-	const char *p = descriptor_text(path);
 	int n;
+	const char *p = descriptor_text(path, &n);
 
 	if (!p)
 		return route_own_link(rt, path);
-	n = take_number(&p);
-	if (n < 0)
-		return 0;
 	if (number_parked(n))
 		return -ENOENT;
 	if (!number_is_ours(n))
 		return 0;
-	while (*p == '/')
-		p++;
 	to_shelf(rt, n, p);
 	rt->moved = true;
 	rt->magic = *p ? -1 : n;

@@ -38,7 +38,8 @@ struct run_proc {
 	bool cwd_moved; /* by the chdir that is under way: to a place in the shelf */
 	bool borrowed; /* runs in its parent's memory */
 	bool adopted; /* borrowed: the task is its own by now */
-	atomic_u64 parked[PARKED_NUMBERS / 64]; /* [a] free numbers whose placeholder is kept: numbers.c */
+	atomic_u64 parked[PARKED_NUMBERS / 64]; /* [a] free numbers whose placeholder is kept: park.c */
+	atomic_u32 moving; /* a lock: park.c */
 	struct sig_table sig;
 };
 
@@ -175,13 +176,17 @@ static inline long pass_number(struct run_regs *r, int fd)
 	return unlikely(number_parked(fd)) ? -EBADF : run_pass(r);
 }
 
-/* In a call.  The shelf just gave `fd` out: a placeholder for it.  The number it has in the end (another one, if the
- * kernel has that one already), or -EMFILE: it is closed again. */
-int number_place(int fd, unsigned cloexec);
-int number_place_from(int fd, int min, unsigned cloexec); /* for F_DUPFD */
-void number_drop(int fd); /* before the shelf closes `fd`: its placeholder is kept */
+/* From here on what opens a file of the shelf's places its number: api_numbers. */
+void numbers_init(void);
+long number_close(int fd); /* in a call: one of ours, which is parked */
+bool number_unpark(int fd); /* the caller has it in the shelf's table, or is locked */
+/* Around what changes the kernel's side of numbers of ours: a call, and no other thread does.  Nests not. */
+void numbers_lock(void);
+void numbers_unlock(void);
+void numbers_after_fork(void); /* the parent had threads: the copies are not of one moment */
 /* Before the kernel gives out a number: all parked ones are free for it. */
 void numbers_release(void);
+void numbers_release_locked(void);
 void number_mark(int fd); /* the kernel has given out `fd` */
 void number_unmark(int fd); /* and closed it */
 /* A kernel call that gives out a number. */
@@ -269,6 +274,8 @@ bool map_fault(uintptr_t addr, long code, int *sig, siginfo_t *info);
 
 /* Length without NUL up to `max`, or -EFAULT. */
 long user_strnlen(const char *s, size_t max);
+/* 0, or -EFAULT: N bytes, on two pages at most, cannot be written.  They stay as they are. */
+long user_writable(void *p, size_t n);
 bool user_fixup(uintptr_t *ip);
 
 #endif

@@ -104,6 +104,7 @@ static void attach_now(void)
 	}
 	shelf_task_set_threads(t, load_relaxed(&runtime.threads)); /* changed only before a thread starts */
 	p->pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
+	numbers_init();
 	store_release(&runtime.shelf, shelf); /* pairs with run_attach_shelf in another thread */
 	p->task = t;
 }
@@ -225,7 +226,6 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 	int rc;
 
 	(void)argc, (void)argv;
-	libc_environ = envp;
 	store_relaxed(&runtime.threads, 1u); /* only we exist */
 	if (!take_settings(envp))
 		return; /* not started by `shelf run` */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * user.S - user_strnlen(s, max): the length of a program's string, or -EFAULT where its memory ends.
+ * user.S - user_strnlen(s, max): the length of a program's string, or -EFAULT where its memory ends; user_writable(p, n):
+ * can the first and the last byte be stored to?
  *
  * Whole aligned words, so that no read crosses a page.  A fault anywhere between the two labels goes on at
  * user_fault (user_fixup in signal.c): nothing is on the stack here.
@@ -42,10 +43,22 @@ user_strnlen:
 5:	cmp	%rsi, %rax
 	cmova	%rsi, %rax
 6:	ret
+	.cfi_endproc
+	.size	user_strnlen, . - user_strnlen
+
+	.globl	user_writable
+	.hidden	user_writable
+	.type	user_writable, @function
+user_writable:
+	.cfi_startproc
+	orb	$0, (%rdi)
+	orb	$0, -1(%rdi, %rsi)
+	xor	%eax, %eax
+	ret
 user_fault:
 	mov	$-14, %rax
 	ret
 	.cfi_endproc
-	.size	user_strnlen, . - user_strnlen
+	.size	user_writable, . - user_writable
 
 	.section .note.GNU-stack, "", @progbits
