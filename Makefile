@@ -18,7 +18,7 @@ endif
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all setup setup-build demo check unit bench install asan tsan models fuzz torture format clean help
+.PHONY: all setup setup-build demo check unit bench install asan tsan models fuzz torture programs format clean help
 
 all:
 	@scripts/build gcc
@@ -61,6 +61,10 @@ fuzz: setup
 torture: setup
 	@scripts/run-tests --only gcc,tsan --suite torture --scale $(SCALE)
 
+programs: setup
+	@scripts/setup-packages programs
+	@scripts/run-tests --only gcc --suite programs --suite programs-long
+
 format:
 	@scripts/list-files '*.[ch]' include src tests bench examples | xargs -r clang-format -i
 
@@ -79,6 +83,7 @@ help:
 	@echo 'make tsan       the tests of the ThreadSanitizer build only'
 	@echo 'make models     check the models of locks, epochs, descriptors and names'
 	@echo 'make torture    torture tests, SCALE=$(SCALE) times as long as in make check'
+	@echo 'make programs   real programs of Debian on a shelf and on tmpfs, compared; an hour'
 	@echo 'make fuzz       libFuzzer on each target, TIME=$(TIME) seconds each'
 	@echo 'make format     clang-format over all C files'
 	@echo 'make clean      remove $(BUILD)'
