@@ -30,7 +30,7 @@
 
 static inline bool file_has_inode(const struct file *f)
 {
-	return f->head.type >= FD_TYPE_REG && f->head.type <= FD_TYPE_NODE;
+	return (f->head.type >= FD_TYPE_REG && f->head.type <= FD_TYPE_NODE) || f->head.type == FD_TYPE_MAP;
 }
 
 static inline struct file *file_of(struct fd_file *head)
@@ -75,10 +75,10 @@ struct use {
 	bool pos_locked;
 };
 
-/* With `raw`, O_PATH descriptors too.  A number of the kernel's is none of ours. */
+/* With `raw`, O_PATH descriptors too.  A number of the kernel's is none of ours, and what keeps a map nobody's. */
 static inline bool use_takes(uint32_t type, bool raw)
 {
-	return type == FD_TYPE_PATH ? raw : type != FD_TYPE_HOST;
+	return type == FD_TYPE_PATH ? raw : type != FD_TYPE_HOST && type != FD_TYPE_MAP;
 }
 
 
@@ -262,6 +262,16 @@ extern struct api_numbers api_numbers; /* of the process; set once, before its s
 int api_dup_placed(struct shelf_task *t, int fd, int min, bool cloexec);
 /* For reading, close-on-exec, at the lowest free number from `min` on, whatever RLIMIT_NOFILE says; path "" is dirfd's file. */
 int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min);
+
+/* A descriptor, from `min` on, that keeps the file of `fd` for a map (map.c): the number, -EBADF, -ENODEV (no regular file) ... */
+struct api_map {
+	struct inode *inode;
+	bool readable, writable; /* through `fd` */
+};
+int api_map_open(struct shelf_task *t, int fd, int min, struct api_map *out);
+void api_map_close(struct shelf_task *t, int fd);
+/* What had left the file at `drops` (ramfs_map_drops) is mapped by this process no more. */
+void api_map_settle(struct shelf_task *t, int fd, uint32_t drops);
 ssize_t api_path_of(struct shelf_task *t, int fd, char *buf, size_t size);
 
 /* open.c: a descriptor's limit */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/check_priv.h"
+#include "segment/owned.h"
 #include "vfs/attr_priv.h"
 #include "vfs/flock_priv.h"
 
@@ -128,6 +129,20 @@ static void check_page(struct check *c, void *ctx, uint64_t index, uint64_t entr
 			    (unsigned long long)index);
 }
 
+/* Pages that left it while somebody mapped it. */
+static void check_kept(struct check *c, struct inode *inode)
+{
+	char *page = page_by_number(c->self->seg, load_acquire(&inode->file.kept)); /* pairs with data_keep_page */
+
+	for (; page; page = page_by_number(c->self->seg, load_acquire(page_link(c->self->seg, page)))) {
+		if (marks_add_page(&c->marks, page) != MARK_NEW) {
+			check_fault(c, false, "file %llu: pages that were mapped cannot be followed", ino_of(inode));
+			return;
+		}
+		c->report->data_pages++;
+	}
+}
+
 static void check_data(struct check *c, struct inode *inode)
 {
 	struct data_check d = {.inode = inode};
@@ -169,8 +184,10 @@ static void check_links(struct check *c, struct inode *inode, uint32_t names)
 static void check_one(struct check *c, struct inode *inode)
 {
 	epoch_enter(c->self);
-	if (inode_type(inode) == S_IFREG)
+	if (inode_type(inode) == S_IFREG) {
 		check_data(c, inode);
+		check_kept(c, inode);
+	}
 	else if (inode_type(inode) == S_IFLNK)
 		check_symlink(c, inode);
 	check_xattrs(c, inode);

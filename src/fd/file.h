@@ -31,6 +31,7 @@ enum fd_type {
 	FD_TYPE_EPOLL,
 	FD_TYPE_INOTIFY,
 	FD_TYPE_HOST, /* a number that the kernel's own table has: fd_mark_host() */
+	FD_TYPE_MAP, /* keeps a file whose pages a process has mapped: ramfs/map.c; no call takes it */
 	FD_TYPE_USER = 32,
 	FD_TYPES = 64
 };

@@ -106,8 +106,8 @@ uint64_t fresh_publish(struct slot *self, struct inode *inode, const struct fres
 void fresh_end(struct slot *self, const struct fresh *f, uint64_t end);
 void extend_recover(struct slot *self, struct intent *dead);
 
-/* erase.c: frees the pages of [from, end): seq is odd, or nobody can read there.  How many. */
-uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from, uint64_t end);
+/* erase.c: frees the pages of [from, end) in `pages`, a tree of the inode's; seq is odd, or nobody can read there.  How many. */
+uint64_t data_erase_range(struct slot *self, struct inode *inode, struct radix *pages, uint64_t from, uint64_t end);
 uint64_t data_count_pages(struct radix *pages, uint64_t from, uint64_t end);
 void data_recount_locked(struct inode *inode);
 void erase_slot_gone(struct slot *self, struct slot *gone);
@@ -126,11 +126,26 @@ ssize_t data_write_locked(struct data_write *d, size_t total);
 /* Does [pos, pos + *total) fit below MAX_FILE_BYTES?  Shortens *total, or -EFBIG. */
 int data_write_limit(uint64_t pos, size_t *total);
 
+/* map.c: pages that leave a file which somebody maps.  drop: the last reference is gone, nobody maps it. */
+static inline bool data_is_mapped(struct inode *inode)
+{
+	return unlikely(load_relaxed(&inode->file.maps) != 0); /* lock held: who maps from now on sees the pages gone */
+}
+void data_keep_page(struct slot *self, struct inode *inode, char *page);
+void data_erase_note(struct slot *self, char *page); /* the page in hand, NULL: none; where the intent has room for it */
+void data_kept_pages(struct slot *self, struct inode *inode); /* such were kept: those who map it are to look */
+void data_free_kept_locked(struct slot *self, struct inode *inode);
+void data_drop_kept(struct slot *self, struct inode *inode);
+/* fallocate.c: the beginning of a hole is filled with unwritten pages: how many, 0: full.  And: written they are. */
+uint64_t data_fill_hole_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end, bool run);
+void data_mark_written_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end);
+void data_map_attach(void);
+
 /* Notify when done, the lock released. */
 void data_notify(struct slot *self, struct inode *inode);
 
-/* fallocate.c, shift.c: what INTENT_FALLOCATE's second argument says */
-enum fallocate_kind { FALLOCATE_PUNCH, FALLOCATE_ZERO, FALLOCATE_SHIFT };
+/* fallocate.c, shift.c, map.c: what INTENT_FALLOCATE's second argument says */
+enum fallocate_kind { FALLOCATE_PUNCH, FALLOCATE_ZERO, FALLOCATE_SHIFT, FALLOCATE_KEPT };
 int shift_collapse(struct who *w, struct inode *inode, uint64_t off, uint64_t len);
 int shift_insert(struct who *w, struct inode *inode, uint64_t off, uint64_t len);
 void shift_recover(struct slot *self, struct inode *inode, struct intent *dead);

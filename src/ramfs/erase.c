@@ -34,14 +34,34 @@ static void erase_note(struct slot *self, bool note, uint64_t page)
 		intent_set(self, DATA_ARG_ERASING, page);
 }
 
+/*
+ * Somebody may map them: out of the file, and kept in the inode's list.  In that list first, so a page is always in one
+ * of the two and needs no note; what was in both when we died is erased again (data_keep_page).
+ */
+static uint64_t erase_mapped(struct slot *self, struct inode *inode, struct radix *pages, uint64_t from, uint64_t end)
+{
+	uint64_t first = from, entry, n = 0;
+
+	for (; (entry = radix_next_epoch(pages, &from, end)); from++, n++) { /* lock held */
+		data_keep_page(self, inode, data_page(entry));
+		radix_erase(self, pages, from);
+	}
+	radix_erase_range(self, pages, first, end, keep, NULL); /* as below */
+	if (n)
+		data_kept_pages(self, inode);
+	return n;
+}
+
 /* From the last to the first: the thread's stock then hands them out in the order they had, side by side. */
-uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from, uint64_t end)
+uint64_t data_erase_range(struct slot *self, struct inode *inode, struct radix *pages, uint64_t from, uint64_t end)
 {
 	bool note = erase_has_note(self);
 	uint64_t at = end - 1, entry, n = 0;
 
 	if (!load_relaxed(&pages->root)) /* lock held: an empty file, which most that are removed soon are */
 		return 0;
+	if (data_is_mapped(inode) || load_relaxed(&inode->file.kept)) /* lock held */
+		return erase_mapped(self, inode, pages, from, end);
 	while (from < end && at >= from && (entry = radix_prev_epoch(pages, &at)) && at >= from) { /* lock held */
 		page_claim(self, data_page(entry));
 		erase_note(self, note, entry & ~DATA_ENTRY_BITS);
@@ -54,6 +74,11 @@ uint64_t data_erase_range(struct slot *self, struct radix *pages, uint64_t from,
 	erase_note(self, note, 0);
 	radix_erase_range(self, pages, from, end, keep, NULL); /* the tree's height, and nodes left by a death */
 	return n;
+}
+
+void data_erase_note(struct slot *self, char *page)
+{
+	erase_note(self, erase_has_note(self), (uintptr_t)page);
 }
 
 void erase_slot_gone(struct slot *self, struct slot *gone)

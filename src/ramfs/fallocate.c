@@ -66,7 +66,7 @@ static uint64_t hole_publish(struct slot *self, struct inode *inode, const struc
 }
 
 /* Fills the beginning of the hole with unwritten pages, a run or single ones.  How many; 0: full. */
-static uint64_t hole_fill(struct slot *self, struct inode *inode, uint64_t first, uint64_t end, bool run)
+uint64_t data_fill_hole_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end, bool run)
 {
 	struct fresh f;
 	uint64_t size = data_size(inode), pages = hole_plan(&f, first, end, run), done;
@@ -91,7 +91,7 @@ static void erase_locked(struct slot *self, struct inode *inode, uint64_t from, 
 		uint64_t upto = min_of(end, from + PUNCH_BATCH), n;
 
 		seq_write_begin(&inode->seq);
-		n = data_erase_range(self, &file->pages, from, upto);
+		n = data_erase_range(self, inode, &file->pages, from, upto);
 		seq_store(&file->page_count, load_relaxed(&file->page_count) - n); /* lock held */
 		seq_write_end(&inode->seq);
 		from = upto;
@@ -133,7 +133,7 @@ static bool space_for(struct slot *self, struct inode *inode, uint64_t first, ui
 }
 
 /* tmpfs takes pages that were allocated before, and are again, for written: SEEK_DATA finds them. */
-static void mark_written_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end)
+void data_mark_written_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end)
 {
 	struct file_part *file = &inode->file;
 	uint64_t at = first, entry;
@@ -154,15 +154,15 @@ static int alloc_locked(struct slot *self, struct inode *inode, uint64_t first, 
 
 	if (!space_for(self, inode, first, end))
 		return -ENOSPC;
-	mark_written_locked(self, inode, first, end);
+	data_mark_written_locked(self, inode, first, end);
 	while ((at = radix_next_hole_epoch(&inode->file.pages, at, end)) < end) { /* lock held */
 		uint64_t next = at, n;
 
 		if (!radix_next_epoch(&inode->file.pages, &next, end))
 			next = end;
-		n = hole_fill(self, inode, at, next, true);
+		n = data_fill_hole_locked(self, inode, at, next, true);
 		if (!n)
-			n = hole_fill(self, inode, at, next, false);
+			n = data_fill_hole_locked(self, inode, at, next, false);
 		if (!n)
 			goto full;
 		undo_note(&u, at, at + n);

@@ -79,4 +79,22 @@ int64_t ramfs_seek_epoch(struct slot *self, struct inode *inode, uint64_t off, i
 ssize_t ramfs_copy_range(struct who *w, struct inode *in, uint64_t in_pos, struct inode *out, uint64_t *out_pos,
 			 size_t n, unsigned flags);
 
+/* ---- maps (map.c) -----------------------------------------------------------------------------
+ * get: before a file of type FD_TYPE_MAP is made of the inode; its last put undoes it. */
+void ramfs_map_get(struct inode *inode);
+void ramfs_map_put(struct slot *self, struct inode *inode); /* if none was made */
+/*
+ * Calls fn, the inode's lock held, for the runs of pages in [first, end) that are there and were written; the first run may
+ * lie behind `first`.  -ENXIO: `first` is beyond the end of the file; -ENOSPC; what fn said if that was not 0.
+ */
+#define MAP_MAKE 1u /* page `first` is made if it is a hole, and counts as written */
+#define MAP_WROTE 2u /* it is about to be written to: times */
+#define MAP_TRY 4u /* -EAGAIN instead of waiting, and in the middle of a change */
+typedef int ramfs_map_fn(void *ctx, uint64_t index, char *page, uint64_t pages);
+int ramfs_map_pages(struct who *w, struct inode *inode, uint64_t first, uint64_t end, unsigned flags, ramfs_map_fn *fn,
+		    void *ctx);
+/* Grows when pages leave the file: what is mapped must be looked at again.  Settle: that was done at `drops`, by the only mapper. */
+uint32_t ramfs_map_drops(struct inode *inode);
+void ramfs_map_settle(struct slot *self, struct inode *inode, uint32_t drops);
+
 #endif

@@ -22,7 +22,8 @@ static void uncount_pages(struct inode *inode, uint64_t pages)
 void truncate_tail_locked(struct slot *self, struct inode *inode, uint64_t length)
 {
 	data_zero_tail(inode, length, MAX_FILE_BYTES);
-	uncount_pages(inode, data_erase_range(self, &inode->file.pages, data_pages_of(length), DATA_INDEX_END));
+	uncount_pages(inode, data_erase_range(self, inode, &inode->file.pages,
+					data_pages_of(length), DATA_INDEX_END));
 }
 
 int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
@@ -60,6 +61,7 @@ static void data_drop(struct slot *self, struct inode *inode)
 	tracked_store(&inode->size, 0);
 	seq_write_end(&inode->seq);
 	truncate_tail_locked(self, inode, 0);
+	data_drop_kept(self, inode);
 }
 
 static void truncate_recover(struct slot *self, struct intent *dead)
@@ -89,6 +91,9 @@ static void fallocate_recover(struct slot *self, struct intent *dead)
 	case FALLOCATE_SHIFT:
 		shift_recover(self, inode, dead);
 		break;
+	case FALLOCATE_KEPT:
+		data_free_kept_locked(self, inode);
+		break;
 	}
 	data_recount_locked(inode);
 	seq_repair(&inode->seq);
@@ -98,6 +103,7 @@ int ramfs_data_attach(struct segment *seg)
 {
 	(void)seg;
 	inode_register_drop(S_IFREG >> 12, data_drop);
+	data_map_attach();
 	intent_register(INTENT_EXTEND, extend_recover);
 	intent_register(INTENT_TRUNCATE, truncate_recover);
 	intent_register(INTENT_FALLOCATE, fallocate_recover);

@@ -50,9 +50,13 @@ static void shift_dismantle(struct slot *self, struct file_part *file)
 	radix_erase_range(self, &file->shadow, 0, DATA_INDEX_END, node_only, NULL);
 }
 
-static void shift_clean(struct slot *self, struct file_part *file, uint64_t gone_from, uint64_t gone_end)
+static void shift_clean(struct slot *self, struct inode *inode, uint64_t gone_from, uint64_t gone_end)
 {
-	data_erase_range(self, &file->shadow, gone_from, gone_end);
+	struct file_part *file = &inode->file;
+
+	if (data_is_mapped(inode))
+		data_kept_pages(self, inode); /* where the others are has changed, too */
+	data_erase_range(self, inode, &file->shadow, gone_from, gone_end);
 	shift_dismantle(self, file);
 }
 
@@ -93,7 +97,7 @@ static int shift_locked(struct who *w, struct inode *inode, uint64_t gone_from, 
 	data_changed_locked(w, inode, vfs_now());
 	seq_write_end(&inode->seq);
 	intent_step(self, SHIFT_CLEAN);
-	shift_clean(self, file, gone_from, gone_end);
+	shift_clean(self, inode, gone_from, gone_end);
 	intent_end(self);
 	return 0;
 }
@@ -111,7 +115,7 @@ void shift_recover(struct slot *self, struct inode *inode, struct intent *dead)
 		shift_swap(inode, dead);
 		tracked_store(&dead->step, SHIFT_CLEAN);
 	}
-	shift_clean(self, file, load_acquire(&dead->arg[ARG_GONE_FROM]), load_acquire(&dead->arg[ARG_GONE_END]));
+	shift_clean(self, inode, load_acquire(&dead->arg[ARG_GONE_FROM]), load_acquire(&dead->arg[ARG_GONE_END]));
 }
 
 int shift_collapse(struct who *w, struct inode *inode, uint64_t off, uint64_t len)

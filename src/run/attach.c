@@ -8,7 +8,8 @@
 #include "base/syscall.h"
 #include "run/attach.h"
 
-static const char *const attached[] = {"libc.so.6", "ld-linux-x86-64.so.2"};
+static const char *const attached[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libaio.so.1"};
+enum { NEEDED = 2 }; /* of these; others if they are there */
 
 enum {
 	KEPT_MAX = 64, /* images patched at a time */
@@ -165,6 +166,10 @@ int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *res
 	block_signals(&mask);
 	for (unsigned int i = 0; i < ARRAY_SIZE(attached) && !rc; i++) {
 		rc = run_find_image(attached[i], &im);
+		if (rc == -ENOENT && i >= NEEDED) {
+			rc = 0;
+			continue;
+		}
 		if (!rc || rc == -ENODATA)
 			rc = run_attach_image(&im, im.id_len ? dir : NULL, wanted, result);
 	}

@@ -54,6 +54,16 @@ int commit_open(struct seg_local *sl)
 	return fd;
 }
 
+int segment_open_file(const struct segment *seg)
+{
+	return commit_open(seg_local(seg));
+}
+
+uint64_t segment_file_bytes(const struct segment *seg)
+{
+	return layout_bytes(seg->hdr);
+}
+
 /* 0 also when it could not be tried: populating decides then. */
 static int commit_fallocate(struct seg_local *sl, uint64_t offset, uint64_t bytes)
 {

@@ -40,6 +40,7 @@ struct seg_header {
 
 	/* what nobody-is-watching costs: one load of this line, written when watches come and go */
 	_Alignas(CACHE_LINE) atomic_u32 watchers;
+	atomic_u32 map_drops; /* how often pages left a file that somebody maps: ramfs/map.c */
 
 	/* the page allocator and the object caches: private to src/segment */
 	_Alignas(CACHE_LINE) unsigned char alloc_state[1024];

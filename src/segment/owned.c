@@ -36,6 +36,23 @@ void page_claim(struct slot *self, void *page)
 	tracked_store(word, frame_word(frame_kind(load_relaxed(word)), 0, self->locker.id)); /* the caller's page */
 }
 
+uint32_t page_number(const struct segment *seg, const void *page)
+{
+	return page ? frame_index(seg_local(seg), page) + 1 : 0;
+}
+
+void *page_by_number(const struct segment *seg, uint32_t number)
+{
+	return number ? frame_page(seg_local(seg), number - 1) : NULL;
+}
+
+atomic_u32 *page_link(const struct segment *seg, const void *page)
+{
+	struct seg_local *sl = seg_local(seg);
+
+	return &sl->frames[frame_index(sl, page)].link;
+}
+
 bool page_owned(struct segment *seg, const void *page, enum page_kind kind, uint32_t id)
 {
 	struct seg_local *sl = seg_local(seg);

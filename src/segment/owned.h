@@ -15,6 +15,10 @@
 void *page_peek(struct slot *self, unsigned k);
 /* The caller's run becomes 2^order pages that are freed one by one. */
 void page_split(struct slot *self, void *page, unsigned order);
+/* Pages as numbers, 0 for none; and a word of each page in use for its user to chain pages by: whatever it was at first. */
+uint32_t page_number(const struct segment *seg, const void *page);
+void *page_by_number(const struct segment *seg, uint32_t number);
+atomic_u32 *page_link(const struct segment *seg, const void *page);
 /* A page (order 0) in use that the caller is about to unlink and free becomes its own. */
 void page_claim(struct slot *self, void *page);
 /* Is it a page in use of that kind, handed out to (or claimed by) slot `id`? */

@@ -117,6 +117,9 @@ int page_reserve(struct slot *self, unsigned n);
 enum page_use { PAGE_FOR_DATA, PAGE_FOR_NAMES };
 bool page_room(struct slot *self, unsigned order, enum page_use use);
 bool page_is_inside(const struct segment *seg, const void *p);
+/* The segment's file, for reading and writing, close-on-exec; and where it ends.  -errno */
+int segment_open_file(const struct segment *seg);
+uint64_t segment_file_bytes(const struct segment *seg);
 /* Give cached and long-free memory back to the system (MADV_REMOVE); pages returned. */
 uint64_t pages_trim(struct slot *self);
 /*

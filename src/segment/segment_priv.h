@@ -34,7 +34,8 @@ struct frame {
 	atomic_u64 word; /* of a run's first page: [P] free, [o] cached, else whoever has the run */
 	atomic_u64 map; /* [C] slab: bit n = object n is free */
 	uint32_t next, prev; /* index + 1: free runs [P], slabs with free objects [C] */
-	uint64_t pad;
+	atomic_u32 link; /* of a page in use: its user's own, see page_link() */
+	uint32_t pad;
 };
 _Static_assert(sizeof(struct frame) == 32, "two frames a line");
 #define FRAMES_A_PAGE (PAGE_BYTES / sizeof(struct frame))

@@ -77,6 +77,7 @@ static void inode_clear_part(struct inode *inode)
 	store_relaxed(&inode->dir.next_cookie, 0);
 	store_relaxed(&inode->dir.parent, NULL);
 	store_relaxed(&inode->dir.name_seq.n, 0);
+	store_relaxed(&inode->file.drops, 0); /* the longest part, if by a word */
 }
 
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid)

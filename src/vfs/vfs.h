@@ -76,7 +76,10 @@ struct file_part {
 	struct radix pages; /* [i] page number -> page */
 	atomic_u64 page_count; /* [i] pages held, for st_blocks */
 	struct radix shadow; /* [i] a tree being built or taken apart: ramfs/shift.c */
-	atomic_u64 data_flags; /* [i] ramfs/data_priv.h */
+	atomic_u32 data_flags; /* [i] ramfs/data_priv.h */
+	atomic_u32 maps; /* [a] files that keep a map; a death may leave it too high, never too low: ramfs/map.c */
+	atomic_u32 kept; /* [i] page_number() of the first page that is out of the file and perhaps mapped */
+	atomic_u32 drops; /* [i] how often pages were kept */
 };
 
 enum inode_flag {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dispatch.c - from a system call's number to its handler. */
+#include "run/preload/map.h"
 #include "run/preload/strict.h"
 
 struct runtime runtime;
@@ -9,10 +10,12 @@ serve_fn *serve_table[RUN_NUMBERS];
 long run_syscall(struct run_regs *r)
 {
 	serve_fn *serve = serve_table[(uint32_t)r->nr]; /* entry.S let only numbers below RUN_NUMBERS through */
+	long n;
 
 	if (unlikely(runtime.strict))
 		strict_call();
-	return likely(serve != NULL) ? serve(r) : run_pass(r);
+	n = likely(serve != NULL) ? serve(r) : run_pass(r);
+	return likely(!load_relaxed(&map_table.count)) ? n : map_after(r, n); /* a hint: our own maps we know of */
 }
 
 void serve_init(void)
@@ -24,6 +27,7 @@ void serve_init(void)
 	serve_process_init();
 	serve_wait_init();
 	serve_map_init();
+	serve_aio_init();
 	serve_signal_init();
 	for (unsigned nr = 0; nr < RUN_NUMBERS; nr++)
 		run_wanted[nr] = serve_table[nr] != NULL;

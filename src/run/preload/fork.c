@@ -80,8 +80,10 @@ static long spawn(struct run_regs *r, uint64_t flags)
 	if (flags & CLONE_VM && !attached())
 		run_attach_shelf();
 	s = spawn_push();
+	map_fork_begin(flags & CLONE_VM);
 	err = s ? spawn_fill(s, r, flags) : -EAGAIN;
 	if (err) {
+		map_fork_end();
 		if (s)
 			run_thread.depth--;
 		return err == -ENOSPC || err == -ENOMEM ? -EAGAIN : err;
@@ -143,6 +145,7 @@ static void child_of_fork(struct run_spawn *s)
 
 	slot_after_fork();
 	me->depth = 0;
+	map_after_fork();
 	me->in_call = 0;
 	run_attach_after_fork();
 	p->borrowed = false;
@@ -191,6 +194,7 @@ static void parent_after(struct run_spawn *s, long result)
 	struct run_thread *me = &run_thread;
 
 	me->proc = s->before;
+	map_fork_end();
 	if (s->shares_memory && me->in_call)
 		give_up_slot();
 	if (s->child.task && (result < 0 || (s->shares_memory && !s->child.adopted)))

@@ -59,9 +59,13 @@ struct run_thread {
 	uint32_t pending; /* the signal that waits; its siginfo and the mask to go back to: below */
 	uint64_t mask;
 	siginfo_t info;
+	uint64_t faults_blocked; /* of SIGSEGV and SIGBUS: what the program believes to have blocked */
 	bool restart; /* the pending signal's action says SA_RESTART */
 	bool text_used; /* stays set if a handler leaves by longjmp: then the stack is used */
 	char text[PATH_LIMIT]; /* of the path call that is under way: `text_used` */
+	uintptr_t map_missed; /* a page of a map that was not there in a call: map_fault.c; 0: none */
+	bool map_missed_write;
+	bool map_forking; /* map_table's lock is held around a fork */
 	uint32_t depth; /* of spawn */
 	struct run_spawn *spawn; /* SPAWN_DEPTH of them, mapped at the first fork */
 };
@@ -251,6 +255,7 @@ void serve_process_init(void);
 void serve_wait_init(void);
 void serve_signal_init(void);
 void serve_map_init(void);
+void serve_aio_init(void);
 
 /* ---- /proc (proc.c) --------------------------------------------------------------------------------- */
 
@@ -267,8 +272,14 @@ void run_thread_ends(void); /* the thread's slot is given back */
 
 /* ---- maps (map.c) ------------------------------------------------------------------------------------ */
 
-/* A fault at `addr` that a map of ours answers: true, and the access is made again.  May turn *sig into SIGBUS. */
-bool map_fault(uintptr_t addr, long code, int *sig, siginfo_t *info);
+/* A fault at `addr` that a map of ours answers: true, and the access is made again. */
+bool map_fault(uintptr_t addr, long code, int sig, const siginfo_t *info);
+/* Behind a call with result `n`, in a process that has maps of ours: map_fault.c. */
+long map_after(struct run_regs *r, long n);
+/* Around a fork, so that the child's copy of what is mapped is whole. */
+void map_fork_begin(bool shares_memory);
+void map_fork_end(void);
+void map_after_fork(void); /* in the child */
 
 /* ---- memory that a program gave us (user.S) ----------------------------------------------------------- */
 

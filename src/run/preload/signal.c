@@ -10,7 +10,8 @@
  *
  * Data: the process's sig_table, under its lock, which is held for a few stores inside a call.  A vfork's
  * child has its own.
- * Limits: a program that blocks SIGSEGV or SIGBUS and passes a bad address dies of it.
+ * SIGSEGV and SIGBUS are never blocked, and only seem to be: a page of a map, or a bad buffer, may be met at any time.
+ * Limits: so one of them that another process sends is not held back.
  */
 #include <string.h>
 #include <ucontext.h>
@@ -21,6 +22,7 @@
 
 #define SA_RESTORER_ 0x04000000
 #define KERNEL_SIGSET 8
+#define FAULTS (1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1)) /* ours to answer: never blocked */
 
 extern const char user_fault[];
 void signal_restore(void); /* user.S's kin: rt_sigreturn, for our own handlers */
@@ -95,13 +97,12 @@ static void default_action(int sig)
 static void keep(int sig, const siginfo_t *info, ucontext_t *uc)
 {
 	struct run_thread *me = &run_thread;
-	uint64_t all = ~0ULL;
+	uint64_t all = ~FAULTS;
 
 	me->restart = proc_here()->sig.action[sig].flags & SA_RESTART; /* a hint; the kernel's half of it is done */
 	me->pending = (uint32_t)sig;
 	me->info = *info;
 	memcpy(&me->mask, &uc->uc_sigmask, sizeof(me->mask));
-	all &= ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1)); /* faults are ours to answer */
 	memcpy(&uc->uc_sigmask, &all, sizeof(all));
 }
 
@@ -148,12 +149,12 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	struct sig_action a;
 
 	if (is_fault(sig) && info->si_code > 0) {
+		if (map_fault((uintptr_t)info->si_addr, uc->uc_mcontext.gregs[REG_ERR], sig, info))
+			return;
 		if (fault_fixup(&ip) || user_fixup(&ip)) {
 			uc->uc_mcontext.gregs[REG_RIP] = (greg_t)ip;
 			return;
 		}
-		if (map_fault((uintptr_t)info->si_addr, uc->uc_mcontext.gregs[REG_ERR], &sig, info))
-			return;
 	} else if (run_thread.in_call) {
 		keep(sig, info, uc);
 		return;
@@ -175,7 +176,7 @@ static struct sig_action ours_for(const struct sig_action *a)
 		.handler = (uintptr_t)on_signal,
 		.flags = a->flags | SA_SIGINFO | SA_RESTORER_,
 		.restorer = a->flags & SA_RESTORER_ && !runtime.strict ? a->restorer : (uintptr_t)signal_restore,
-		.mask = runtime.strict ? a->mask & ~(1ULL << (SIGSYS - 1)) : a->mask,
+		.mask = a->mask & ~(runtime.strict ? FAULTS | 1ULL << (SIGSYS - 1) : FAULTS), /* a page of a map may be touched in it */
 	};
 }
 
@@ -235,6 +236,44 @@ static long serve_sigaction(struct run_regs *r)
 	return err;
 }
 
+/* ---- sigprocmask -------------------------------------------------------------------------------- */
+
+/* What the program believes of the two. */
+static void faults_note(int how, uint64_t set)
+{
+	uint64_t *blocked = &run_thread.faults_blocked;
+
+	if (how == SIG_BLOCK)
+		*blocked |= set & FAULTS;
+	else if (how == SIG_UNBLOCK)
+		*blocked &= ~set;
+	else
+		*blocked = set & FAULTS;
+}
+
+/* Faults stay unblocked, and only seem blocked. */
+static long serve_sigprocmask(struct run_regs *r)
+{
+	uint64_t set = 0, old, believed = run_thread.faults_blocked;
+	int how = (int)r->di;
+	long err;
+
+	if (r->r10 != KERNEL_SIGSET || (r->si && copy_from_user(&set, (void *)r->si, sizeof(set))))
+		return run_pass(r); /* the kernel says what is wrong */
+	if (!believed && (!r->si || how == SIG_UNBLOCK || !(set & FAULTS)))
+		return run_pass(r);
+	if (r->si && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)
+		return -EINVAL;
+	if (r->si)
+		faults_note(how, set);
+	set &= ~FAULTS;
+	err = sys_call6(SYS_rt_sigprocmask, how, r->si ? (long)&set : 0, (long)&old, KERNEL_SIGSET, 0, 0);
+	old |= believed;
+	if (!err && r->dx && copy_to_user((void *)r->dx, &old, sizeof(old)))
+		return -EFAULT;
+	return err;
+}
+
 /* A sleeper in the shelf: the call ends with EINTR, is left, and is made again if the action says so. */
 static bool sleep_interrupted(struct slot *self)
 {
@@ -247,6 +286,7 @@ void serve_signal_init(void)
 	static const struct sig_action none;
 
 	serve_table[SYS_rt_sigaction] = serve_sigaction;
+	serve_table[SYS_rt_sigprocmask] = serve_sigprocmask;
 	wait_register_pending(sleep_interrupted);
 	change_action(SIGSEGV, &none, &(struct sig_action){0});
 	change_action(SIGBUS, &none, &(struct sig_action){0});

@@ -52,13 +52,18 @@ static void unblock(void)
 	sys_call6(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&sigsys, 0, sizeof(sigsys), 0, 0);
 }
 
+static serve_fn *serve_mask_else; /* signal.c's */
+
 static long serve_mask(struct run_regs *r)
 {
 	uint64_t a[6];
-	long err;
+	long err = serve_mask_else(r);
 
-	regs_args(r, a);
-	err = host_call(SYS_rt_sigprocmask, a);
+	if (r->pass) {
+		r->pass = 0;
+		regs_args(r, a);
+		err = host_call(SYS_rt_sigprocmask, a);
+	}
 	unblock();
 	return err;
 }
@@ -132,6 +137,7 @@ void strict_start(void)
 	long err;
 
 	image_at(&own, __ehdr_start);
+	serve_mask_else = serve_table[SYS_rt_sigprocmask];
 	serve_table[SYS_rt_sigprocmask] = serve_mask;
 	sys_call6(SYS_rt_sigaction, SIGSYS, (long)&sa, 0, 8, 0, 0);
 	err = arm();
