@@ -20,7 +20,7 @@ static struct file *map_file_new(struct slot *self, struct inode *inode, int *er
 	f = file_new(self, inode, FD_TYPE_MAP, O_RDONLY, err);
 	if (f)
 		return f;
-	ramfs_map_put(self, inode);
+	ramfs_map_put(self, inode); /* the ledger still has the inode */
 	ledger_del(self, inode);
 	inode_put(self, inode);
 	return NULL;

@@ -105,8 +105,10 @@ static void map_release(struct slot *self, struct fd_file *head)
 {
 	struct inode *inode = container_of(head, struct file, head)->inode;
 
+	ledger_add(self, inode, LEDGER_INODE); /* as in the release of an open file */
 	epoch_retire(self, &head->retired, RETIRE_FILE, 0);
 	ramfs_map_put(self, inode);
+	ledger_del(self, inode);
 	inode_put(self, inode);
 }
 
@@ -117,7 +119,7 @@ void data_map_attach(void)
 
 /* ---- pages to map --------------------------------------------------------------------------------------- */
 
-/* Page `index` is there and counts as written, as after a fault on tmpfs.  0 or -ENOSPC. */
+/* Page `index` is there and counts as written, as after a fault on tmpfs.  1: it was a hole; 0, or -ENOSPC. */
 static int page_make_locked(struct slot *self, struct inode *inode, uint64_t index)
 {
 	uint64_t entry = data_entry_epoch(inode, index); /* lock held */
@@ -126,7 +128,7 @@ static int page_make_locked(struct slot *self, struct inode *inode, uint64_t ind
 		return -ENOSPC;
 	if (!entry || entry & DATA_UNWRITTEN)
 		data_mark_written_locked(self, inode, index, index + 1);
-	return 0;
+	return !entry;
 }
 
 /* As the first store to a page does on tmpfs. */
@@ -174,9 +176,11 @@ static int map_pages_locked(struct who *w, struct inode *inode, uint64_t first, 
 		return -ENXIO;
 	if (flags & MAP_MAKE)
 		err = page_make_locked(w->self, inode, first);
-	if (!err && flags & MAP_WROTE)
+	if (err < 0)
+		return err;
+	if (flags & MAP_WROTE)
 		times_set_locked(w->self, inode);
-	return err ? err : runs_locked(inode, first, min_of(end, pages), fn, ctx);
+	return runs_locked(inode, first, err ? first + 1 : min_of(end, pages), fn, ctx);
 }
 
 int ramfs_map_pages(struct who *w, struct inode *inode, uint64_t first, uint64_t end, unsigned flags, ramfs_map_fn *fn,

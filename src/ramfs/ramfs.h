@@ -87,7 +87,7 @@ void ramfs_map_put(struct slot *self, struct inode *inode); /* if none was made 
  * Calls fn, the inode's lock held, for the runs of pages in [first, end) that are there and were written; the first run may
  * lie behind `first`.  -ENXIO: `first` is beyond the end of the file; -ENOSPC; what fn said if that was not 0.
  */
-#define MAP_MAKE 1u /* page `first` is made if it is a hole, and counts as written */
+#define MAP_MAKE 1u /* page `first` counts as written; if it is a hole it is made, and fn sees no other */
 #define MAP_WROTE 2u /* it is about to be written to: times */
 #define MAP_TRY 4u /* -EAGAIN instead of waiting, and in the middle of a change */
 typedef int ramfs_map_fn(void *ctx, uint64_t index, char *page, uint64_t pages);

@@ -21,6 +21,9 @@
 
 #include "run/preload/serve.h"
 
+#define ADVICE_POPULATE_READ 22 /* Linux 5.14 */
+#define ADVICE_POPULATE_WRITE 23
+
 enum map_kind {
 	MAP_KIND_SHARED,
 	MAP_KIND_PRIVATE, /* the segment's pages, copied by the kernel when they are written to */

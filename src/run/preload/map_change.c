@@ -8,8 +8,6 @@
 #include "run/preload/map.h"
 
 #define MREMAP_DONTUNMAP_ 4u
-#define ADVICE_POPULATE_READ 22
-#define ADVICE_POPULATE_WRITE 23
 #define HERE_RUNS 4096u /* present at once after a move */
 
 static bool have_maps(void)

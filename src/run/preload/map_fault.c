@@ -16,7 +16,7 @@
 #include "run/preload/map.h"
 
 #define AROUND 512u /* pages looked at from a fault on */
-#define AROUND_RUNS 32u
+#define AROUND_RUNS 8u
 #define AGAIN_MOST 100000u
 #define IOV_MOST 1024u
 
@@ -31,10 +31,8 @@ static long resolve_locked(uintptr_t addr, unsigned flags)
 
 	if (!r)
 		return -EFAULT;
-	if (map_readable(addr))
-		return 0; /* another thread was here */
-	if (r->kind != MAP_KIND_SHARED)
-		return map_copy_page(r, page, flags);
+	if (r->kind != MAP_KIND_SHARED) /* another thread may have been here, and stored to it */
+		return map_readable(addr) ? 0 : map_copy_page(r, page, flags);
 	err = map_present(r, page, page + AROUND * PAGE_BYTES, AROUND_RUNS, flags | MAP_MAKE);
 	if (err == -ENOMEM) {
 		map_evict();
@@ -89,7 +87,8 @@ void map_populate(uintptr_t start, uintptr_t end, bool write)
 		if (i >= load_relaxed(&map_table.count) || map_table.region[i].start >= end)
 			break;
 		at = max_of(at, map_table.region[i].start);
-		resolve_locked(at, write ? MAP_WROTE : 0);
+		if (!map_readable(at))
+			resolve_locked(at, write ? MAP_WROTE : 0);
 		at += PAGE_BYTES;
 	}
 	map_unlock();
@@ -105,9 +104,11 @@ static bool missed_resolved(void)
 	return addr && map_resolve(addr, run_thread.map_missed_write);
 }
 
-/* A transfer from or to one buffer, of which `n` bytes are done. */
+/* A transfer from or to one buffer, of which `n` bytes are done.  False: nothing is left, or it is not such a call. */
 static bool regs_advance(struct run_regs *r, long n)
 {
+	if (n <= 0 || (uint64_t)n >= r->dx)
+		return false;
 	switch (r->nr) {
 	case SYS_pread64:
 	case SYS_pwrite64:
@@ -131,13 +132,11 @@ static long serve_again(struct run_regs *r, long n)
 	long done = 0;
 
 	for (unsigned k = 0; k < AGAIN_MOST && run_thread.map_missed; k++) {
-		if ((n < 0 && n != -EFAULT) || !missed_resolved())
+		if (n != -EFAULT && !regs_advance(&rest, n))
 			break;
-		if (n > 0) {
-			done += n;
-			if (!regs_advance(&rest, n))
-				return done;
-		}
+		done += max_of(n, 0L);
+		if (!missed_resolved())
+			return done ? done : n;
 		n = serve_table[(uint32_t)rest.nr](&rest);
 	}
 	run_thread.map_missed = 0;
@@ -292,6 +291,8 @@ long map_after(struct run_regs *r, long n)
 		return n;
 	if (r->pass && moves_data(r->nr))
 		n = host_data_call(r);
+	else if (n == -EFAULT && !run_thread.map_missed && populate_for(r))
+		n = serve_table[(uint32_t)r->nr](r); /* it had asked the kernel, perhaps */
 	if (run_thread.map_missed)
 		n = serve_again(r, n);
 	drops = load_acquire(&segment_here()->hdr->map_drops); /* pairs with data_kept_pages */

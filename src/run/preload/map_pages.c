@@ -5,11 +5,11 @@
 #include "base/copy.h"
 #include "run/preload/map.h"
 
-#define EVICT_AFTER 16384u /* maps: a process may have 65530 in all, and wants some itself */
+#define EVICT_AFTER 32768u /* maps: a process may have 65530 in all, and wants some itself */
+#define TOUCHED 16u /* pages made present for the kernel, too, with the one that is wanted */
 #define COPY_MAX (1u << 20) /* longer private maps show the segment's pages, if these lie well */
 #define COPY_STEP (256u) /* pages copied under the inode's lock at a time */
 #define RUN_GOOD 16u /* pages a run, on average: then they lie well */
-#define EACH_RUN UINT_MAX
 
 bool map_is_error(long at)
 {
@@ -77,6 +77,7 @@ struct placing {
 	const struct map_region *r;
 	int seg_fd; /* private ones */
 	unsigned runs; /* left */
+	uintptr_t first; /* the page that is wanted; others may be there; 0: none is */
 	long err;
 };
 
@@ -85,20 +86,32 @@ static uintptr_t address_of(const struct map_region *r, uint64_t index)
 	return r->start + ((index - r->index) << PAGE_SHIFT);
 }
 
+/* A fault less for each, should the kernel know how. */
+static void touch(const struct map_region *r, uintptr_t at, size_t len)
+{
+	sys_call3(SYS_madvise, (long)at, (long)len, r->prot & PROT_WRITE ? ADVICE_POPULATE_WRITE : ADVICE_POPULATE_READ);
+}
+
 static int place_shared(void *ctx, uint64_t index, char *page, uint64_t pages)
 {
 	struct placing *p = ctx;
+	uintptr_t at = address_of(p->r, index);
 
 	if (!p->runs--)
 		return 1;
+	/* Most likely it is there as a whole: made again it would lose what the kernel knows of it. */
+	if (p->first && at > p->first && map_readable(at) && (pages == 1 || map_readable(at + ((pages - 1) << PAGE_SHIFT))))
+		return 0;
 	map_table.placed++;
-	p->err = again((uintptr_t)page, address_of(p->r, index), pages << PAGE_SHIFT, p->r->prot);
+	p->err = again((uintptr_t)page, at, pages << PAGE_SHIFT, p->r->prot);
+	if (at == p->first && !p->err)
+		touch(p->r, at, min_of(pages, (uint64_t)TOUCHED) << PAGE_SHIFT);
 	return p->err != 0;
 }
 
 long map_present(const struct map_region *r, uintptr_t addr, uintptr_t end, unsigned runs, unsigned flags)
 {
-	struct placing p = {.r = r, .runs = runs};
+	struct placing p = {.r = r, .runs = runs, .first = flags & MAP_MAKE ? addr : 0};
 	struct who w;
 	long err = who_init(&w, task_here());
 
@@ -170,7 +183,7 @@ static long copy_memory(uintptr_t addr, uintptr_t end)
 	if (map_is_error(at))
 		return at;
 	if (end - addr <= COPY_MAX)
-		sys_call3(SYS_madvise, (long)addr, (long)(end - addr), 23 /* MADV_POPULATE_WRITE: saves faults, or not */);
+		sys_call3(SYS_madvise, (long)addr, (long)(end - addr), ADVICE_POPULATE_WRITE);
 	return 0;
 }
 
