@@ -133,6 +133,26 @@ static void shrink(struct who *w, struct inode *f, struct inode *source)
 	CHECK(!ramfs_truncate(w, f, PAGE_BYTES + 7));
 }
 
+/* Somebody maps it: what leaves the file is kept. */
+static void make_mapped(struct who *w, struct inode *f)
+{
+	make_letters(w, f);
+	ramfs_map_get(f);
+}
+
+static void make_mapped_and_cut(struct who *w, struct inode *f)
+{
+	make_mapped(w, f);
+	CHECK(!ramfs_truncate(w, f, PAGE_BYTES));
+}
+
+static void let_go(struct who *w, struct inode *f, struct inode *source)
+{
+	(void)source;
+	if (load_relaxed(&f->file.maps))
+		ramfs_map_put(w->self, f);
+}
+
 static void empty(struct who *w, struct inode *f, struct inode *source)
 {
 	(void)source;
@@ -206,7 +226,19 @@ static const struct deed deeds[] = {
 	{"collapse", true, make_letters, collapse},
 	{"insert", true, make_letters, insert},
 	{"copy", false, make_holes, copy},
+	{"shrink, mapped", false, make_mapped, shrink},
+	{"punch, mapped", false, make_mapped, punch},
+	{"the last map goes", true, make_mapped_and_cut, let_go},
 };
+/* The last map goes, and with it what was kept: also what a death between the two has left. */
+static void unmap(struct scene *s, struct inode *f)
+{
+	if (!load_relaxed(&f->file.maps))
+		ramfs_map_get(f);
+	ramfs_map_put(s->world.self, f);
+	CHECK(!load_relaxed(&f->file.maps) && !load_relaxed(&f->file.kept));
+}
+
 static const struct deed dropping = {"drop", true, make_letters, drop};
 
 static void state_read(struct scene *s, struct inode *f, struct state *to)
@@ -289,6 +321,8 @@ static void scene_check(struct scene *s)
 	CHECK(!segment_poisoned(s->world.seg));
 	state_read(s, s->file, &s->found);
 	check_state(s);
+	unmap(s, s->file);
+	unmap(s, s->scratch);
 	check_usable(s);
 }
 

@@ -1,30 +1,6 @@
 #!/bin/bash
 # Files of a shelf in memory, and asynchronous requests: each program prints the same on a shelf as on tmpfs.
-# SHELF: the command; SRC_BIN: where the programs of src/ are.
-set -u
-: "${SHELF:?}" "${SRC_BIN:?}"
-work=$(mktemp -d "${TMPDIR:-/var/tmp}/shelf-map.XXXXXX") && tmpfs=$(mktemp -d /dev/shm/shelf-map.XXXXXX) || exit 1
-trap 'rm -rf "$work" "$tmpfs"' EXIT
-mkdir "$work/at" || exit 1
-passed=0 failed=0
-
-# same WHAT PROGRAM [ARGUMENT...]: the directory comes first among its arguments
-same() {
-	what=$1 program=$2
-	shift 2
-	rm -rf "${tmpfs:?}"/*
-	"$program" "$tmpfs" "$@" >"$work/tmpfs.out" 2>&1
-	echo "status $?" >>"$work/tmpfs.out"
-	"$SHELF" run --size 128M --at "$work/at" -- "$program" "$work/at" "$@" >"$work/shelf.out" 2>&1
-	echo "status $?" >>"$work/shelf.out"
-	if cmp -s "$work/tmpfs.out" "$work/shelf.out"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAILED: $what"
-		diff -a "$work/tmpfs.out" "$work/shelf.out" | head -n 20
-	fi
-}
+. "$(dirname "$0")/lib/same.sh"
 
 same 'maps in every way' "$SRC_BIN/map_basics"
 same 'asynchronous requests, mixed with the kernel'"'"'s' "$SRC_BIN/aio_mix"
@@ -54,5 +30,4 @@ else
 	head -n 20 "$work/left"
 fi
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish
