@@ -6,6 +6,7 @@
  * program's own exit status, or the signal that ended it, becomes ours. What processes left behind that were killed is
  * taken apart when the program ends, and whenever another process waits for them.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -220,6 +221,59 @@ static bool set_environment(const struct run *r)
 
 /* ---- the program --------------------------------------------------------------------------------------- */
 
+/* The file that execvp() will take for NAME; false: there is none, as it will say. */
+static bool find_program(const char *name, char *path, size_t size)
+{
+	const char *dirs = getenv("PATH"), *end;
+
+	if (strchr(name, '/'))
+		return snprintf(path, size, "%s", name) < (int)size;
+	for (dirs = dirs ? dirs : "/bin:/usr/bin"; *dirs; dirs = *end ? end + 1 : end) {
+		end = strchrnul(dirs, ':');
+		snprintf(path, size, "%.*s%s%s", (int)(end - dirs), dirs, end > dirs ? "/" : "./", name);
+		if (!access(path, X_OK))
+			return true;
+	}
+	return false;
+}
+
+/* A program without a loader would not have the library, and would see the host's empty directory. */
+static bool is_static(int fd)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
+	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_phentsize != sizeof(ph))
+		return false;
+	for (unsigned i = 0; i < eh.e_phnum; i++)
+		if (pread(fd, &ph, sizeof(ph), (off_t)(eh.e_phoff + i * sizeof(ph))) != sizeof(ph) || ph.p_type == PT_INTERP)
+			return false;
+	return true;
+}
+
+/* What the program's own exec refuses (exec.c of the library) is refused for the first one too. */
+static bool may_start(const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd = find_program(name, path, sizeof(path)) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	bool fine = true;
+
+	if (fd < 0)
+		return true;
+	if (is_static(fd) && strncmp(basename(path), "ld-linux", 8)) {
+		cli_error("%s is statically linked, and would not see the shelf: not started", path);
+		fine = false;
+	} else if (!fstat(fd, &st) && ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+				       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getegid()))) {
+		cli_error("%s runs with other rights than yours, and would not see the shelf: not started", path);
+		fine = false;
+	}
+	close(fd);
+	return fine;
+}
+
 static int start_failed(const char *program)
 {
 	int err = errno;
@@ -267,7 +321,7 @@ static int run_program(struct run *r, char **argv)
 		return W_EXITCODE(EXIT_FAILED, 0);
 	}
 	if (pid == 0) {
-		if (!set_environment(r))
+		if (!may_start(argv[0]) || !set_environment(r))
 			_exit(EXIT_NOT_STARTED);
 		execvp(argv[0], argv);
 		_exit(start_failed(argv[0]));
