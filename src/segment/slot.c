@@ -117,10 +117,12 @@ static bool slot_claim_try(struct segment *seg, struct slot *s)
 	} else if (state != SLOT_IDLE && state != SLOT_NONE) {
 		return false;
 	}
-	if (slot_bags_full(s) && !slot_layers_known(s))
-		return false; /* they hold what this process could not free; a hint, bags_free() asks again */
 	slot_protect(seg, s, PROT_READ | PROT_WRITE);
 	ok = cas_acq_rel(&s->state, &state, mine); /* acquire: pairs with the release of IDLE */
+	if (ok && slot_bags_full(s) && !slot_layers_known(s)) {
+		store_release(&s->state, SLOT_IDLE); /* they hold what this process could not free; pairs with the CAS */
+		ok = false;
+	}
 	if (!ok)
 		slot_protect(seg, s, PROT_READ);
 	return ok;
