@@ -132,20 +132,6 @@ static void a_shelf_that_cannot_be_made_is_not_there(void **state)
 	CHECK(pairs > 10);
 }
 
-static int open_world(void **state)
-{
-	(void)state;
-	deeds_open();
-	return 0;
-}
-
-static int close_world(void **state)
-{
-	(void)state;
-	deeds_close();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,5 +139,5 @@ int main(void)
 		cmocka_unit_test(a_shelf_that_cannot_be_made_is_not_there),
 	};
 
-	return cmocka_run_group_tests(tests, open_world, close_world);
+	return cmocka_run_group_tests(tests, deeds_setup, deeds_teardown);
 }

@@ -144,20 +144,6 @@ static void plan_make(const struct deed *d, struct plan *p)
 	must_be_empty(d, &p->empty);
 }
 
-static int open_world(void **state)
-{
-	(void)state;
-	deeds_open();
-	return 0;
-}
-
-static int close_world(void **state)
-{
-	(void)state;
-	deeds_close();
-	return 0;
-}
-
 static void a_death_at_any_store_leaves_a_call_done_or_not_done(void **state)
 {
 	uint64_t pairs = 0, n;
@@ -211,5 +197,5 @@ int main(void)
 		cmocka_unit_test(a_recovery_that_dies_is_recovered),
 	};
 
-	return cmocka_run_group_tests(tests, open_world, close_world);
+	return cmocka_run_group_tests(tests, deeds_setup, deeds_teardown);
 }

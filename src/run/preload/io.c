@@ -177,18 +177,27 @@ static long pump(struct pump *p, size_t want)
 	return done ? (long)done : n;
 }
 
+/* False: neither is a file of ours. */
+static bool pump_begin(struct pump *p, int in, int out)
+{
+	*p = (struct pump){.in = in, .out = out, .in_ours = number_is_ours(in), .out_ours = number_is_ours(out)};
+	return p->in_ours || p->out_ours;
+}
+
+/* Neither is: the kernel's, if the program knows both numbers. */
+static long pass_numbers(struct run_regs *r, int in, int out)
+{
+	return number_parked(in) ? -EBADF : pass_number(r, out);
+}
+
 static long serve_sendfile(struct run_regs *r)
 {
-	struct pump p = {.in = (int)r->si, .out = (int)r->di};
 	off_t pos, *user = (off_t *)r->dx;
+	struct pump p;
 	long n;
 
-	if (!attached())
-		return run_pass(r);
-	p.in_ours = number_is_ours(p.in);
-	p.out_ours = number_is_ours(p.out);
-	if (!p.in_ours && !p.out_ours)
-		return number_parked(p.in) ? -EBADF : pass_number(r, p.out);
+	if (!pump_begin(&p, (int)r->si, (int)r->di))
+		return pass_numbers(r, p.in, p.out);
 	if (p.in_ours && p.out_ours)
 		return SERVED(shelf_sendfile(task_here(), p.out, p.in, user, r->r10));
 	if (user && copy_from_user(&pos, user, sizeof(pos)))
@@ -202,33 +211,25 @@ static long serve_sendfile(struct run_regs *r)
 
 static long serve_copy_file_range(struct run_regs *r)
 {
-	bool in, out;
+	struct pump p;
 
-	if (!attached())
-		return run_pass(r);
-	in = number_is_ours((int)r->di);
-	out = number_is_ours((int)r->dx);
-	if (in && out)
+	if (!pump_begin(&p, (int)r->di, (int)r->dx))
+		return pass_numbers(r, p.in, p.out);
+	if (p.in_ours && p.out_ours)
 		return SERVED(shelf_copy_file_range(task_here(), (int)r->di, (off_t *)r->si, (int)r->dx, (off_t *)r->r10,
 						    r->r8, (unsigned)r->r9));
-	if (in || out)
-		return -EXDEV;
-	return number_parked((int)r->di) ? -EBADF : pass_number(r, (int)r->dx);
+	return -EXDEV;
 }
 
 /* Between a file and a pipe of the kernel's. */
 static long serve_splice(struct run_regs *r)
 {
-	struct pump p = {.in = (int)r->di, .out = (int)r->dx};
 	off_t in_pos, out_pos;
+	struct pump p;
 	long n;
 
-	if (!attached())
-		return run_pass(r);
-	p.in_ours = number_is_ours(p.in);
-	p.out_ours = number_is_ours(p.out);
-	if (!p.in_ours && !p.out_ours)
-		return number_parked(p.in) ? -EBADF : pass_number(r, p.out);
+	if (!pump_begin(&p, (int)r->di, (int)r->dx))
+		return pass_numbers(r, p.in, p.out);
 	if ((p.in_ours && p.out_ours) || (r->si && !p.in_ours) || (r->r10 && !p.out_ours))
 		return -EINVAL;
 	if ((r->si && copy_from_user(&in_pos, (void *)r->si, sizeof(in_pos))) ||

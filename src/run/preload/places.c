@@ -193,10 +193,8 @@ static bool kernel_stands_at_prefix(void)
 	       st.st_ino == runtime.prefix_ino;
 }
 
-static void left_shelf(long err)
+static void left_shelf(void)
 {
-	if (err)
-		return;
 	proc_here()->cwd_in = false;
 	if (!kernel_stands_at_prefix())
 		return;
@@ -216,7 +214,7 @@ static long serve_chdir(struct run_regs *r)
 	proc_here()->cwd_moved = false;
 	err = path_call(&chdir_call, a);
 	if (!err && !proc_here()->cwd_moved)
-		left_shelf(0);
+		left_shelf();
 	return err;
 }
 
@@ -234,7 +232,8 @@ static long serve_fchdir(struct run_regs *r)
 	if (number_parked(fd))
 		return -EBADF;
 	err = sys_call3(SYS_fchdir, fd, 0, 0);
-	left_shelf(err);
+	if (!err)
+		left_shelf();
 	return err;
 }
 

@@ -180,8 +180,8 @@ static struct sig_action ours_for(const struct sig_action *a)
 	};
 }
 
-/* Table locked. */
-static long set_action(struct sig_table *t, int sig, const struct sig_action *new)
+/* Table locked.  OLD: what the kernel had. */
+static long set_action(struct sig_table *t, int sig, const struct sig_action *new, struct sig_action *old)
 {
 	struct sig_action mine = *new;
 	bool take = has_handler(new) || is_fault(sig);
@@ -196,7 +196,7 @@ static long set_action(struct sig_table *t, int sig, const struct sig_action *ne
 	/* Before the kernel has it: our handler may run at once. */
 	if (take)
 		t->action[sig] = *new;
-	err = kernel_sigaction(sig, &mine, NULL);
+	err = kernel_sigaction(sig, &mine, old);
 	if (err)
 		return err;
 	t->ours = take ? t->ours | 1ULL << (sig - 1) : t->ours & ~(1ULL << (sig - 1));
@@ -206,14 +206,17 @@ static long set_action(struct sig_table *t, int sig, const struct sig_action *ne
 static long change_action(int sig, const struct sig_action *new, struct sig_action *old)
 {
 	struct sig_table *t = &proc_here()->sig;
+	struct sig_action kernels;
+	bool ours;
 	long err;
 
 	table_lock(t);
-	err = is_ours(t, sig) ? 0 : kernel_sigaction(sig, NULL, old);
-	if (is_ours(t, sig))
+	ours = is_ours(t, sig);
+	if (ours)
 		*old = t->action[sig];
-	if (!err && new)
-		err = set_action(t, sig, new);
+	err = new ? set_action(t, sig, new, &kernels) : kernel_sigaction(sig, NULL, &kernels);
+	if (!ours)
+		*old = kernels;
 	table_unlock(t);
 	return err;
 }

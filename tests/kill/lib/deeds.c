@@ -367,20 +367,24 @@ const unsigned deed_count = sizeof(deeds) / sizeof(deeds[0]);
 
 /* ---- the world ----------------------------------------------------------------------------------------- */
 
-void deeds_open(void)
+int deeds_setup(void **state)
 {
 	const struct shelf_options options = {.size = 16 << 20, .mode = 01777};
 
+	(void)state;
 	test_seed();
 	CHECK(!shelf_create(fresh_name(name), &options, &shelf, NULL));
 	CHECK(!shelf_task_create(shelf, CRED, &ours));
+	return 0;
 }
 
-void deeds_close(void)
+int deeds_teardown(void **state)
 {
+	(void)state;
 	shelf_remove(name, NULL);
 	shelf_task_exit(ours);
 	shelf_detach(shelf);
+	return 0;
 }
 
 struct shelf_task *deed_task(void)

@@ -25,8 +25,8 @@ extern const unsigned deed_count;
 extern struct shelf *shelf;
 extern struct shelf_task *ours;
 
-void deeds_open(void);
-void deeds_close(void);
+int deeds_setup(void **state); /* and its end: of a test program */
+int deeds_teardown(void **state);
 /* A task as struct deed wants it. */
 struct shelf_task *deed_task(void);
 bool deed_wanted(const struct deed *d); /* DEED in the environment: part of its name */
