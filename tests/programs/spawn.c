@@ -238,6 +238,32 @@ static void vfork_in_a_vforks_child(void)
 	say_file("f");
 }
 
+/* 0: mapped and equal, else errno. */
+static int map_and_look(int fd)
+{
+	const char *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	return at == MAP_FAILED ? errno : memcmp(at, "text", 4) != 0;
+}
+
+static void vfork_child_maps_what_it_may_read(void)
+{
+	int status;
+	pid_t pid;
+
+	put_file("f", "text");
+	for (int how = O_RDONLY; how <= O_RDWR; how++) {
+		int fd = open("f", how);
+
+		pid = vfork();
+		if (pid == 0)
+			_exit(map_and_look(fd));
+		status = wait_status(pid);
+		say("opened %d: %d", how, status >> 8);
+		close(fd);
+	}
+}
+
 static void vfork_failed_exec_then_another(void)
 {
 	int fd = make("f");
@@ -566,6 +592,7 @@ const struct program_case program_cases[] = {
 	CASE(vfork_child_that_exits_leaves_the_parent_whole),
 	CASE(vfork_child_that_is_killed_leaves_the_parent_whole),
 	CASE(vfork_in_a_vforks_child),
+	CASE(vfork_child_maps_what_it_may_read),
 	CASE(vfork_failed_exec_then_another),
 	CASE(failed_exec_leaves_cloexec_descriptors),
 	CASE(cloexec_closes_at_exec),

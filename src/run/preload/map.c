@@ -142,6 +142,10 @@ static long borrowed_map(const struct map_call *c)
 				       (off_t)((c->index << PAGE_SHIFT) + done)));
 		done += n > 0 ? (size_t)n : 0;
 	}
+	if (!map_is_error(at) && n < 0) {
+		sys_call3(SYS_munmap, at, (long)c->len, 0);
+		return n == -EBADF ? -EACCES : n; /* not open for reading */
+	}
 	if (!map_is_error(at) && c->prot != (PROT_READ | PROT_WRITE))
 		sys_call3(SYS_mprotect, at, (long)c->len, c->prot);
 	return at;
