@@ -15,7 +15,7 @@ long run_syscall(struct run_regs *r)
 	if (unlikely(runtime.strict))
 		strict_call();
 	n = likely(serve != NULL) ? serve(r) : run_pass(r);
-	return likely(!load_relaxed(&map_table.count)) ? n : map_after(r, n); /* a hint: our own maps we know of */
+	return likely(!map_any()) ? n : map_after(r, n);
 }
 
 void serve_init(void)

@@ -170,11 +170,6 @@ static long map_over(struct run_regs *r)
 	return at;
 }
 
-static bool have_maps(void)
-{
-	return load_relaxed(&map_table.count) != 0; /* a hint; our own maps we know of */
-}
-
 static long serve_mmap(struct run_regs *r)
 {
 	int fd = (int)r->r8;
@@ -186,7 +181,7 @@ static long serve_mmap(struct run_regs *r)
 	if (r->r10 & MAP_ANONYMOUS || !number_is_ours(fd)) {
 		if (!(r->r10 & MAP_ANONYMOUS) && number_parked(fd))
 			return -EBADF;
-		return r->r10 & MAP_FIXED && have_maps() ? map_over(r) : run_pass(r);
+		return r->r10 & MAP_FIXED && map_any() ? map_over(r) : run_pass(r);
 	}
 	at = call_take(&c, r);
 	if (at)
@@ -204,7 +199,7 @@ static long serve_munmap(struct run_regs *r)
 	uintptr_t start = r->di, end = start + ALIGN_UP(r->si, PAGE_BYTES);
 	long err;
 
-	if (!have_maps())
+	if (!map_any())
 		return run_pass(r);
 	map_lock();
 	err = map_overlaps(start, end) ? map_room(1) : 0;

@@ -60,6 +60,12 @@ struct map_table {
 
 extern struct map_table map_table;
 
+/* A hint: our own maps we know of. */
+static inline bool map_any(void)
+{
+	return load_relaxed(&map_table.count) != 0;
+}
+
 /* ---- map_table.c ------------------------------------------------------------------------------ */
 
 void map_lock(void);

@@ -10,11 +10,6 @@
 #define MREMAP_DONTUNMAP_ 4u
 #define HERE_RUNS 4096u /* present at once after a move */
 
-static bool have_maps(void)
-{
-	return attached() && load_relaxed(&map_table.count) != 0; /* a hint; our own maps we know of */
-}
-
 static uintptr_t end_of(const struct run_regs *r)
 {
 	return r->di + ALIGN_UP(r->si, PAGE_BYTES);
@@ -66,7 +61,7 @@ static long serve_mprotect(struct run_regs *r)
 {
 	long err;
 
-	if (!have_maps())
+	if (!map_any())
 		return run_pass(r);
 	map_lock();
 	if (map_overlaps(r->di, end_of(r))) {
@@ -229,7 +224,7 @@ static long serve_mremap(struct run_regs *r)
 	};
 	long at;
 
-	if (!have_maps())
+	if (!map_any())
 		return run_pass(r);
 	map_lock();
 	at = map_overlaps(m.old, m.old + max_of(m.old_len, (size_t)1)) ? move(&m) : move_host(r, &m);
@@ -292,7 +287,7 @@ static long serve_madvise(struct run_regs *r)
 	uintptr_t start = r->di, end = end_of(r);
 	long err;
 
-	if (!have_maps())
+	if (!map_any())
 		return run_pass(r);
 	if ((int)r->dx == ADVICE_POPULATE_READ || (int)r->dx == ADVICE_POPULATE_WRITE)
 		map_populate(start, end, (int)r->dx == ADVICE_POPULATE_WRITE);
@@ -307,7 +302,7 @@ static long serve_madvise(struct run_regs *r)
 /* The kernel locks what is there. */
 static long serve_mlock(struct run_regs *r)
 {
-	if (have_maps())
+	if (map_any())
 		map_populate(r->di, r->di + r->si, false);
 	return run_pass(r);
 }
@@ -316,7 +311,7 @@ static long serve_remap_file_pages(struct run_regs *r)
 {
 	bool ours;
 
-	if (!have_maps())
+	if (!map_any())
 		return run_pass(r);
 	map_lock();
 	ours = map_overlaps(r->di, end_of(r));

@@ -71,7 +71,7 @@ bool map_fault(uintptr_t addr, long code, int sig, const siginfo_t *info)
 {
 	bool write = code & 2;
 
-	if (sig != SIGBUS || info->si_code != BUS_ADRERR || !load_relaxed(&map_table.count)) /* a hint: our own maps we know of */
+	if (sig != SIGBUS || info->si_code != BUS_ADRERR || !map_any())
 		return false;
 	return run_thread.in_call ? resolve_inside(addr, write) : map_resolve(addr, write);
 }
@@ -167,61 +167,57 @@ static void populate_msg(const struct msghdr *user, bool write)
 		populate_iov(m.msg_iov, m.msg_iovlen, write);
 }
 
-/* What the call reads from or writes to memory.  False: not known. */
-static bool populate_for(const struct run_regs *r)
-{
-	switch (r->nr) {
-	case SYS_read:
-	case SYS_pread64:
-	case SYS_recvfrom:
-	case SYS_write:
-	case SYS_pwrite64:
-	case SYS_sendto:
-		populate_buffer(r->si, r->dx, r->nr == SYS_read || r->nr == SYS_pread64 || r->nr == SYS_recvfrom);
-		return true;
-	case SYS_readv:
-	case SYS_preadv:
-	case SYS_preadv2:
-	case SYS_writev:
-	case SYS_pwritev:
-	case SYS_pwritev2:
-		populate_iov((const struct iovec *)r->si, r->dx,
-			     r->nr == SYS_readv || r->nr == SYS_preadv || r->nr == SYS_preadv2);
-		return true;
-	case SYS_sendmsg:
-	case SYS_recvmsg:
-		populate_msg((const struct msghdr *)r->si, r->nr == SYS_recvmsg);
-		return true;
-	case SYS_getrandom:
-		populate_buffer(r->di, r->si, true);
-		return true;
-	default:
-		return false;
-	}
-}
+/* What memory a call of the kernel's moves data from or to. */
+enum moves { MOVES_NONE, MOVES_BUFFER, MOVES_IOV, MOVES_MSG, MOVES_FIRST };
+struct mover {
+	uint8_t moves; /* enum moves */
+	bool writes; /* to that memory */
+};
 
-static bool moves_data(uint64_t nr)
+static struct mover mover_of(uint64_t nr)
 {
 	switch (nr) {
 	case SYS_read:
 	case SYS_pread64:
 	case SYS_recvfrom:
+		return (struct mover){MOVES_BUFFER, true};
 	case SYS_write:
 	case SYS_pwrite64:
 	case SYS_sendto:
+		return (struct mover){MOVES_BUFFER, false};
 	case SYS_readv:
 	case SYS_preadv:
 	case SYS_preadv2:
+		return (struct mover){MOVES_IOV, true};
 	case SYS_writev:
 	case SYS_pwritev:
 	case SYS_pwritev2:
-	case SYS_sendmsg:
+		return (struct mover){MOVES_IOV, false};
 	case SYS_recvmsg:
+		return (struct mover){MOVES_MSG, true};
+	case SYS_sendmsg:
+		return (struct mover){MOVES_MSG, false};
 	case SYS_getrandom:
-		return true;
+		return (struct mover){MOVES_FIRST, true};
 	default:
-		return false;
+		return (struct mover){MOVES_NONE, false};
 	}
+}
+
+/* False: there is nothing to make present. */
+static bool populate_for(const struct run_regs *r)
+{
+	struct mover m = mover_of(r->nr);
+
+	if (m.moves == MOVES_BUFFER)
+		populate_buffer(r->si, r->dx, m.writes);
+	else if (m.moves == MOVES_IOV)
+		populate_iov((const struct iovec *)r->si, r->dx, m.writes);
+	else if (m.moves == MOVES_MSG)
+		populate_msg((const struct msghdr *)r->si, m.writes);
+	else if (m.moves == MOVES_FIRST)
+		populate_buffer(r->di, r->si, m.writes);
+	return m.moves != MOVES_NONE;
 }
 
 /* Instead of passing it, so that we are there when it ends. */
@@ -289,7 +285,7 @@ long map_after(struct run_regs *r, long n)
 
 	if (!attached() || run_thread.map_forking)
 		return n;
-	if (r->pass && moves_data(r->nr))
+	if (r->pass && mover_of(r->nr).moves != MOVES_NONE)
 		n = host_data_call(r);
 	else if (n == -EFAULT && !run_thread.map_missed && populate_for(r))
 		n = serve_table[(uint32_t)r->nr](r); /* it had asked the kernel, perhaps */
