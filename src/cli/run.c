@@ -6,7 +6,6 @@
  * program's own exit status, or the signal that ended it, becomes ours. What processes left behind that were killed is
  * taken apart when the program ends, and whenever another process waits for them.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -24,6 +23,7 @@
 
 #include "cli.h"
 #include "run.h"
+#include "run/program.h"
 
 #define LIBRARY "libshelf-run.so"
 #define EXIT_NOT_STARTED 126
@@ -237,41 +237,33 @@ static bool find_program(const char *name, char *path, size_t size)
 	return false;
 }
 
-/* A program without a loader would not have the library, and would see the host's empty directory. */
-static bool is_static(int fd)
+static long host_read(const struct program_file *f, void *buf, size_t n, off_t at)
 {
-	Elf64_Ehdr eh;
-	Elf64_Phdr ph;
-
-	if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
-	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_phentsize != sizeof(ph))
-		return false;
-	for (unsigned i = 0; i < eh.e_phnum; i++)
-		if (pread(fd, &ph, sizeof(ph), (off_t)(eh.e_phoff + i * sizeof(ph))) != sizeof(ph) || ph.p_type == PT_INTERP)
-			return false;
-	return true;
+	return pread(f->fd, buf, n, at);
 }
 
-/* What the program's own exec refuses (exec.c of the library) is refused for the first one too. */
+static long host_stat(const struct program_file *f, struct stat *st)
+{
+	return fstat(f->fd, st);
+}
+
+/* What the program's own exec refuses (preload/exec.c) is refused for the first one too. */
 static bool may_start(const char *name)
 {
+	struct program_file f = {host_read, host_stat, -1};
+	struct program_head head;
+	const char *why = NULL;
 	char path[PATH_MAX];
-	struct stat st;
-	int fd = find_program(name, path, sizeof(path)) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	bool fine = true;
 
-	if (fd < 0)
-		return true;
-	if (is_static(fd) && strncmp(basename(path), "ld-linux", 8)) {
-		cli_error("%s is statically linked, and would not see the shelf: not started", path);
-		fine = false;
-	} else if (!fstat(fd, &st) && ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
-				       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getegid()))) {
-		cli_error("%s runs with other rights than yours, and would not see the shelf: not started", path);
-		fine = false;
-	}
-	close(fd);
-	return fine;
+	if (find_program(name, path, sizeof(path)))
+		f.fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (f.fd < 0)
+		return true; /* exec says what is wrong */
+	why = program_refusal(program_look(&f, path, &head));
+	if (why)
+		cli_error("%s %s", path, why);
+	close(f.fd);
+	return !why;
 }
 
 static int start_failed(const char *program)

@@ -15,97 +15,62 @@
  * A program that the library would not be loaded into is refused by name: statically linked ones, and those that run
  * with other rights than their caller's.
  */
-#include <elf.h>
 #include <linux/memfd.h>
 #include <string.h>
 
 #include "run/preload/exec.h"
 #include "run/preload/libc.h"
 #include "run/preload/paths.h"
+#include "run/program.h"
 
 /* ---- what is to be run ---------------------------------------------------------------------- */
 
-/* Reading a file of either side, by a descriptor that no program has. */
-struct image {
-	bool ours;
-	int fd; /* the kernel's, or a number of the shelf's */
-};
-
-static long image_read(const struct image *im, void *buf, size_t n, off_t at)
+/* A file of the shelf, or one of the kernel's, by a descriptor that no program has. */
+static long ours_read(const struct program_file *f, void *buf, size_t n, off_t at)
 {
-	if (im->ours)
-		return SERVED(shelf_pread(task_here(), im->fd, buf, n, at));
-	return sys_call6(SYS_pread64, im->fd, (long)buf, (long)n, at, 0, 0);
+	return SERVED(shelf_pread(task_here(), f->fd, buf, n, at));
 }
 
-static void image_close(const struct image *im)
+static long ours_stat(const struct program_file *f, struct stat *st)
 {
-	if (im->ours)
-		SERVED(shelf_close(task_here(), im->fd));
+	return SERVED(shelf_fstat(task_here(), f->fd, st));
+}
+
+static long kernels_read(const struct program_file *f, void *buf, size_t n, off_t at)
+{
+	return sys_call6(SYS_pread64, f->fd, (long)buf, (long)n, at, 0, 0);
+}
+
+static long kernels_stat(const struct program_file *f, struct stat *st)
+{
+	return sys_call3(SYS_fstat, f->fd, (long)st, 0);
+}
+
+static struct program_file image_of(bool ours, long fd)
+{
+	return ours ? (struct program_file){ours_read, ours_stat, (int)fd} : (struct program_file){kernels_read, kernels_stat, (int)fd};
+}
+
+static bool image_is_ours(const struct program_file *f)
+{
+	return f->read == ours_read;
+}
+
+static void image_close(const struct program_file *f)
+{
+	if (image_is_ours(f))
+		SERVED(shelf_close(task_here(), f->fd));
 	else
-		sys_call3(SYS_close, im->fd, 0, 0);
-}
-
-/* Whether the loader takes part: there is a PT_INTERP. */
-static bool image_is_dynamic(const struct image *im, const Elf64_Ehdr *eh)
-{
-	Elf64_Phdr ph;
-
-	for (unsigned i = 0; i < eh->e_phnum; i++) {
-		off_t at = (off_t)(eh->e_phoff + i * sizeof(ph));
-
-		if (image_read(im, &ph, sizeof(ph), at) != sizeof(ph))
-			return false;
-		if (ph.p_type == PT_INTERP)
-			return true;
-	}
-	return false;
-}
-
-static bool image_gains_rights(const struct image *im)
-{
-	struct stat st;
-	long err = im->ours ? SERVED(shelf_fstat(task_here(), im->fd, &st)) : sys_call3(SYS_fstat, im->fd, (long)&st, 0);
-	uint64_t uid = (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0), gid = (uint64_t)sys_call3(SYS_getegid, 0, 0, 0);
-
-	if (err)
-		return false;
-	return (st.st_mode & S_ISUID && st.st_uid != uid) ||
-	       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != gid);
-}
-
-/* The loader run by name has no loader itself, but loads the library. */
-static bool is_loader(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return !strncmp(slash ? slash + 1 : path, "ld-linux", 8);
+		sys_call3(SYS_close, f->fd, 0, 0);
 }
 
 /* Only files are run; the kernel says so before it looks into them. */
-static long image_is_file(const struct image *im)
+static long image_is_file(const struct program_file *f)
 {
 	struct stat st;
-	long err = im->ours ? SERVED(shelf_fstat(task_here(), im->fd, &st)) : sys_call3(SYS_fstat, im->fd, (long)&st, 0);
+	long err = f->stat(f, &st);
 
 	return err ? err : S_ISREG(st.st_mode) ? 0 : -EACCES;
-}
-
-static enum image_kind image_look(const struct image *im, const char *path, struct exec_head *head)
-{
-	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
-
-	memset(head, 0, sizeof(*head));
-	head->len = image_read(im, head->bytes, sizeof(head->bytes) - 1, 0);
-	if (head->len >= 2 && head->bytes[0] == '#' && head->bytes[1] == '!')
-		return IMAGE_SCRIPT;
-	if (head->len < (long)sizeof(*eh) || memcmp(eh->e_ident, ELFMAG, SELFMAG))
-		return IMAGE_OTHER; /* the kernel knows: ENOEXEC, or binfmt_misc */
-	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
-		return IMAGE_FOREIGN;
-	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !image_is_dynamic(im, eh) && !is_loader(path))
-		return IMAGE_STATIC;
-	return image_gains_rights(im) ? IMAGE_RIGHTS : IMAGE_PLAIN;
 }
 
 /* ---- the environment ---------------------------------------------------------------------------- */
@@ -205,18 +170,14 @@ static long kernel_exec(int dirfd, const char *path, char *const *argv, char *co
 	return err;
 }
 
-static long refuse(const char *path, enum image_kind kind)
+static long refuse(const char *path, const char *why)
 {
-	const char *why = kind == IMAGE_STATIC ? "is statically linked, and would not see the shelf" :
-			  kind == IMAGE_RIGHTS ? "runs with other rights than yours, and would not see the shelf" :
-						 "is a program for another machine, and would not see the shelf";
-
-	run_say("shelf run: %s %s: not started\n", path, why);
+	run_say("shelf run: %s %s\n", path, why);
 	return -EPERM;
 }
 
 /* A program in the shelf, as a descriptor of the kernel's. */
-static long copy_to_memfd(const struct image *im, const char *name)
+static long copy_to_memfd(const struct program_file *im, const char *name)
 {
 	char buf[4096];
 	off_t at = 0;
@@ -224,7 +185,7 @@ static long copy_to_memfd(const struct image *im, const char *name)
 
 	if (fd < 0)
 		return fd;
-	while ((n = image_read(im, buf, sizeof(buf), at)) > 0 && sys_call3(SYS_write, fd, (long)buf, n) == n)
+	while ((n = im->read(im, buf, sizeof(buf), at)) > 0 && sys_call3(SYS_write, fd, (long)buf, n) == n)
 		at += n;
 	if (!n)
 		return fd;
@@ -239,7 +200,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static long exec_ours(const struct image *im, const char *path, char *const *argv, char *const *envp)
+static long exec_ours(const struct program_file *im, const char *path, char *const *argv, char *const *envp)
 {
 	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT] = EXE_VARIABLE;
 	long err = number_path(im->fd, exe + strlen(EXE_VARIABLE), PATH_LIMIT), fd = copy_to_memfd(im, last_part(path));
@@ -255,7 +216,7 @@ static long exec_ours(const struct image *im, const char *path, char *const *arg
 static long exec_route(struct exec_call *c, struct route *rt, unsigned depth);
 
 /* "#!interpreter argument": both are cut out of the head. */
-static bool script_split(struct exec_head *head, char **interpreter, char **argument)
+static bool script_split(struct program_head *head, char **interpreter, char **argument)
 {
 	char *p = head->bytes + 2, *end = strchr(head->bytes, '\n');
 
@@ -280,7 +241,7 @@ static bool script_split(struct exec_head *head, char **interpreter, char **argu
 	return **interpreter != '\0';
 }
 
-static long exec_script(struct exec_call *c, const char *path, struct exec_head *head, unsigned depth)
+static long exec_script(struct exec_call *c, const char *path, struct program_head *head, unsigned depth)
 {
 	size_t n = vector_length(c->argv);
 	char *argv[n + 4], **out = argv, *interpreter, *argument;
@@ -310,29 +271,29 @@ static long script_name(const struct exec_call *c, const struct route *rt, char 
 	return snprintf(buf, size, "/dev/fd/%d%s%s", c->dirfd, *c->path ? "/" : "", c->path);
 }
 
-static long exec_kind(struct exec_call *c, struct route *rt, const struct image *im, unsigned depth)
+static long exec_kind(struct exec_call *c, struct route *rt, const struct program_file *im, unsigned depth)
 {
-	struct exec_head head;
-	enum image_kind kind;
+	struct program_head head;
+	enum program_kind kind;
 	long err = image_is_file(im);
 
 	if (err) {
 		image_close(im);
 		return err;
 	}
-	kind = image_look(im, c->path, &head);
-	if (kind == IMAGE_SCRIPT) {
+	kind = program_look(im, c->path, &head);
+	if (kind == PROGRAM_SCRIPT) {
 		char name[PATH_LIMIT + 64];
 
 		err = script_name(c, rt, name, sizeof(name));
 		image_close(im);
 		return err < 0 ? err : exec_script(c, name, &head, depth);
 	}
-	if (kind == IMAGE_STATIC || kind == IMAGE_RIGHTS || kind == IMAGE_FOREIGN) {
+	if (program_refusal(kind)) {
 		image_close(im);
-		return refuse(c->path, kind);
+		return refuse(c->path, program_refusal(kind));
 	}
-	if (im->ours) {
+	if (image_is_ours(im)) {
 		err = exec_ours(im, c->path, c->argv, c->envp);
 		return err;
 	}
@@ -341,7 +302,7 @@ static long exec_kind(struct exec_call *c, struct route *rt, const struct image 
 }
 
 /* Opens it with the rights that exec asks for. */
-static long exec_open_ours(struct route *rt, struct image *im)
+static long exec_open_ours(struct route *rt, struct program_file *im)
 {
 	struct shelf_task *t = task_here();
 	long fd;
@@ -352,11 +313,11 @@ static long exec_open_ours(struct route *rt, struct image *im)
 		fd = rt->magic >= 0 ? api_open_hidden(t, rt->magic, "", HIDDEN_NUMBERS) :
 				      api_open_hidden(t, rt->dirfd, rt->path, HIDDEN_NUMBERS);
 	walk_border = NULL;
-	*im = (struct image){true, (int)fd};
+	*im = image_of(true, fd);
 	return min_of(fd, 0L);
 }
 
-static long exec_open(struct exec_call *c, struct route *rt, struct image *im)
+static long exec_open(struct exec_call *c, struct route *rt, struct program_file *im)
 {
 	long fd;
 
@@ -368,14 +329,14 @@ static long exec_open(struct exec_call *c, struct route *rt, struct image *im)
 	fd = sys_call6(SYS_openat, rt->dirfd, (long)rt->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0 && c->flags & AT_EMPTY_PATH && !*rt->path)
 		fd = sys_call6(SYS_fcntl, rt->dirfd, F_DUPFD_CLOEXEC, 3, 0, 0, 0);
-	*im = (struct image){false, (int)fd};
+	*im = image_of(false, fd);
 	return min_of(fd, 0L);
 }
 
 static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 {
 	enum route_last last = c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED;
-	struct image im;
+	struct program_file im;
 	long err = 0;
 
 	for (unsigned hops = 0; !err && hops < SYMLINK_LIMIT; hops++) {

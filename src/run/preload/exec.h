@@ -12,21 +12,6 @@ struct exec_call {
 	int flags; /* AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW */
 };
 
-/* The first bytes: the kernel looks at as many. */
-struct exec_head {
-	long len;
-	_Alignas(8) char bytes[256];
-};
-
-enum image_kind {
-	IMAGE_PLAIN,
-	IMAGE_SCRIPT,
-	IMAGE_OTHER,
-	IMAGE_STATIC, /* no loader, so no preloaded library */
-	IMAGE_RIGHTS, /* setuid or setgid: the loader would leave the library out */
-	IMAGE_FOREIGN, /* another machine's */
-};
-
 /* Comes back only with what went wrong. */
 long exec_path(struct exec_call *c, unsigned depth);
 

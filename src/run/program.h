@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * program.h - what a file is that is to be run: would the library be loaded into it?
+ *
+ * For the runtime's exec, whose files may lie in the shelf, and for `shelf run`, which starts the first program.
+ */
+#ifndef SHELF_RUN_PROGRAM_H
+#define SHELF_RUN_PROGRAM_H
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+enum program_kind {
+	PROGRAM_PLAIN,
+	PROGRAM_SCRIPT, /* "#!" */
+	PROGRAM_OTHER, /* no ELF file: the kernel knows */
+	PROGRAM_STATIC, /* no loader, so no preloaded library */
+	PROGRAM_RIGHTS, /* setuid or setgid: the loader would leave the library out */
+	PROGRAM_FOREIGN, /* another machine's */
+};
+
+/* An open file.  `read` as pread(2), `stat` as fstat(2), but with -errno. */
+struct program_file {
+	long (*read)(const struct program_file *f, void *buf, size_t n, off_t at);
+	long (*stat)(const struct program_file *f, struct stat *st);
+	int fd;
+};
+
+/* The first bytes: the kernel looks at as many.  NUL behind them. */
+struct program_head {
+	long len;
+	_Alignas(8) char bytes[256];
+};
+
+enum program_kind program_look(const struct program_file *f, const char *path, struct program_head *head);
+/* Why it is not started, to be said behind its name; NULL: it may be. */
+const char *program_refusal(enum program_kind kind);
+
+#endif
