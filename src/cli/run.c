@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -207,7 +208,7 @@ static bool set_environment(const struct run *r)
 	bool ok;
 
 	if (asprintf(&preload, "%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "") < 0 ||
-	    asprintf(&state, "%c%ld:%s%s", r->strict ? '4' : '0', (long)getppid(), r->name, r->prefix) < 0)
+	    asprintf(&state, "%c%ld:%s%s", r->strict ? '4' : '0', (long)getpid(), r->name, r->prefix) < 0)
 		return false;
 	ok = put_variable("LD_PRELOAD", preload) && put_variable("SHELF_RUN", state);
 	if (ok && getenv("SHELF_SHM_DIR"))
@@ -304,20 +305,40 @@ static int pass_on(int status)
 	return 128 + WTERMSIG(status);
 }
 
+/* A script without "#!", as execvp() starts it. */
+static int spawn_by_shell(pid_t *pid, char **argv)
+{
+	char path[PATH_MAX], **args;
+	size_t n = 0;
+	int err;
+
+	while (argv[n])
+		n++;
+	args = calloc(n + 2, sizeof(*args));
+	if (!args)
+		return ENOMEM;
+	if (!find_program(argv[0], path, sizeof(path)))
+		path[0] = '\0';
+	args[0] = (char *)(uintptr_t)"/bin/sh";
+	args[1] = path;
+	memcpy(args + 2, argv + 1, (n - 1) * sizeof(*args));
+	err = posix_spawn(pid, args[0], NULL, NULL, args, environ);
+	free(args);
+	return err;
+}
+
+/* Not fork(): a copy of our page tables would cost more than all else here. */
 static int run_program(struct run *r, char **argv)
 {
-	pid_t pid = fork();
+	pid_t pid;
 
-	if (pid < 0) {
-		cli_error("fork: %s", strerror(errno));
-		return W_EXITCODE(EXIT_FAILED, 0);
-	}
-	if (pid == 0) {
-		if (!may_start(argv[0]) || !set_environment(r))
-			_exit(EXIT_NOT_STARTED);
-		execvp(argv[0], argv);
-		_exit(start_failed(argv[0]));
-	}
+	if (!may_start(argv[0]) || !set_environment(r))
+		return W_EXITCODE(EXIT_NOT_STARTED, 0);
+	errno = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+	if (errno == ENOEXEC)
+		errno = spawn_by_shell(&pid, argv);
+	if (errno)
+		return W_EXITCODE(start_failed(argv[0]), 0);
 	leave_keys_to_program();
 	return wait_for(pid);
 }
@@ -325,9 +346,8 @@ static int run_program(struct run *r, char **argv)
 /* A shelf that stays: attaching once more closes what the dead had open. */
 static void clean_up(struct run *r)
 {
-	struct shelf *shelf;
-
 	struct shelf_task *keeper;
+	struct shelf *shelf;
 	char why[SHELF_WHY];
 
 	if (!r->keep) {
