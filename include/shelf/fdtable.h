@@ -104,9 +104,12 @@ struct shelf_file_type {
 	 * The last reference is gone.  Threads that borrowed the file before may
 	 * still read the payload.  Runs in whichever process dropped it; one that
 	 * registered nothing runs nothing.  May sleep.  NULL: nothing to do.
+	 * Of a process that died this is called for it, by another: the payload may
+	 * be as the dead left it, zeroed or half filled, if it was not installed yet.
 	 */
 	void (*release)(struct shelf_file *file, void *payload);
-	/* Nobody looks at it any more; its memory goes next.  Must not sleep.  NULL: nothing to do. */
+	/* Nobody looks at it any more; its memory goes next.  Must not sleep.  NULL: nothing to do.  Not run again if its
+	 * process dies in it. */
 	void (*reclaim)(void *payload);
 	const void *operations; /* yours: see shelf_file_operations */
 };

@@ -172,6 +172,7 @@ static void kill_one(struct torture *t, struct slot *self, uint64_t *random)
 	if (!pid)
 		use_for_ever(t, test_random(random));
 	nanosleep(&ts, NULL); /* not to wait for something: any moment is a good one to die */
+	add_acq_rel(&t->counts->killed, 1u);
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	slot_reap(self);

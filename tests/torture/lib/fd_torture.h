@@ -26,6 +26,7 @@ struct torture_file {
 /* Shared with forked children. */
 struct torture_counts {
 	atomic_u64 made, released, freed;
+	atomic_u64 killed; /* makers that were; a file that one had not filled goes as the zeroes it began as */
 };
 
 struct torture {

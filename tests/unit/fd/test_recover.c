@@ -279,6 +279,32 @@ static void death_in_sharing_and_leaving(void **state)
 	die_everywhere(do_share, 4);
 }
 
+static int makes_a_file_and_dies(void *arg)
+{
+	struct fixture *f = arg;
+	struct shelf_file *file;
+
+	f->self = slot_self(f->seg);
+	CHECK(shelf_file_alloc(f->space, TYPE_A, sizeof(struct payload), &file) == 0);
+	raise(SIGKILL); /* before it writes the payload */
+	return 0;
+}
+
+static void a_file_that_its_dead_maker_had_not_filled_is_released_as_zeroes(void **state)
+{
+	struct fixture *f;
+
+	(void)state;
+	if (!FD_LEDGER)
+		return;
+	assert_int_equal(fixture_setup((void **)&f), 0);
+	assert_int_equal(test_in_child(makes_a_file_and_dies, f), 128 + SIGKILL);
+	slot_reap(f->self);
+	assert_int_equal(load_relaxed(&files_released), 1); /* and the hook found released == 0 */
+	assert_int_equal(fd_files_open(f->seg), 0);
+	assert_int_equal(fixture_teardown((void **)&f), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +317,7 @@ int main(void)
 		cmocka_unit_test(death_in_close),
 		cmocka_unit_test(death_in_copy_for_fork),
 		cmocka_unit_test(death_in_sharing_and_leaving),
+		cmocka_unit_test(a_file_that_its_dead_maker_had_not_filled_is_released_as_zeroes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
