@@ -103,7 +103,7 @@ static void say_table(const char *check, const struct run_image *im)
 	if (!rc)
 		say(GOOD, check, "its table is kept in %s", doctor.tables);
 	else
-		say(rc == -ENOENT ? GOOD : LIMIT, check, "no table in %s (%s); the next program makes it", doctor.tables, strerror(-rc));
+		say(rc == -ENOENT ? GOOD : LIMIT, check, "no table in %s (%s); made when it is next wanted", doctor.tables, strerror(-rc));
 }
 
 static void say_left(const char *check, const struct run_sites *sites)
@@ -212,17 +212,17 @@ static char self_path[] = "/proc/self/exe";
 static void check_attach(void)
 {
 	char *argv[] = {self_path, (char[]){"--version"}, NULL}, out[512];
-	unsigned images, scanned, sites, patched, left;
+	unsigned images, scanned, ready, sites, patched, left;
 	int rc;
 
 	if (run_child(argv, "attach", out, sizeof(out)) ||
-	    sscanf(out, "attach %d %u %u %u %u %u", &rc, &images, &scanned, &sites, &patched, &left) != 6)
+	    sscanf(out, "attach %d %u %u %u %u %u %u", &rc, &images, &scanned, &ready, &sites, &patched, &left) != 7)
 		say(FAILED, "attaching", "a program with %s did not start", doctor.library);
 	else if (rc)
 		say(FAILED, "attaching", "the system calls cannot be rewritten: %s", strerror(rc));
 	else
 		say(left ? FAILED : GOOD, "attaching", "%u of %u system calls rewritten, %u wanted and left, %s", patched, sites, left,
-		    scanned ? "scanned anew" : "by tables");
+		    scanned ? "scanned anew" : ready == images ? "ready copies" : "by tables");
 }
 
 static int print_calls(void)

@@ -7,6 +7,7 @@
 
 #include "base/syscall.h"
 #include "run/attach.h"
+#include "run/ready.h"
 
 static const char *const attached[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libaio.so.1"};
 enum { NEEDED = 2 }; /* of these; others if they are there */
@@ -23,6 +24,7 @@ struct kept_image {
 
 static struct kept_image kept[KEPT_MAX];
 static uint32_t kept_count;
+static bool any_ready;
 
 static bool same_text(const char *a, const char *b)
 {
@@ -46,9 +48,15 @@ static const char *last_part(const char *path)
 int run_find_image(const char *name, struct run_image *im)
 {
 	/* The loader's own list, which debuggers read: no lock, and complete when a constructor runs. */
-	for (const struct link_map *lm = _r_debug.r_map; lm; lm = lm->l_next)
-		if (lm->l_addr && lm->l_name && same_text(last_part(lm->l_name), name))
-			return image_at(im, (const void *)lm->l_addr);
+	for (const struct link_map *lm = _r_debug.r_map; lm; lm = lm->l_next) {
+		int rc;
+
+		if (!lm->l_addr || !lm->l_name || !same_text(last_part(lm->l_name), name))
+			continue;
+		rc = image_at(im, (const void *)lm->l_addr);
+		im->path = lm->l_name;
+		return rc;
+	}
 	return -ENOENT;
 }
 
@@ -78,22 +86,59 @@ static int scan_to_table(const struct run_image *im, const char *dir, const void
 	return rc;
 }
 
-/* Opens the table in BUF and patches; an image that is patched keeps its table for detaching. */
-static int patch_with(const struct run_image *im, const void *buf, size_t size,
-		      const uint8_t *wanted, struct patch_count *n)
+static void count_in(struct attach_result *result, const struct patch_count *n)
 {
+	result->images++;
+	result->count.sites += n->sites;
+	result->count.patched += n->patched;
+	result->count.left += n->left;
+}
+
+static int ready_use(const struct run_image *im, const char *dir, const uint8_t *wanted, struct attach_result *result)
+{
+	struct patch_count n;
+	int rc = ready_map(im, dir, wanted, &n);
+
+	if (rc)
+		return rc;
+	any_ready = true;
+	result->ready++;
+	count_in(result, &n);
+	return 0;
+}
+
+/* What is known of an image, and what is wanted. */
+struct patch_job {
+	const struct run_image *im;
+	const char *dir; /* of tables and ready copies, or NULL */
+	const uint8_t *wanted;
+	bool make; /* there is no ready copy */
+};
+
+/* Opens the table in BUF and patches; an image that is patched keeps its table for detaching. */
+static int patch_with(const struct patch_job *job, const void *buf, size_t size, struct attach_result *result)
+{
+	struct patch_count n;
 	struct table_cursor c;
-	int rc = table_open(im, buf, size, &c);
+	int rc = table_open(job->im, buf, size, &c);
 
 	if (!rc && kept_count == KEPT_MAX)
 		rc = -ENOSPC;
-	if (!rc)
-		rc = patch_image(im, c, wanted, n);
-	if (rc)
+	/* A folder that cannot be written, or a library that cannot be done so, costs each start more, no more. */
+	if (!rc && job->make && !ready_make(job->im, c, job->dir, job->wanted) &&
+	    !ready_use(job->im, job->dir, job->wanted, result)) {
 		table_unload(buf, size);
-	else
-		kept[kept_count++] = (struct kept_image){*im, buf, size};
-	return rc;
+		return 0;
+	}
+	if (!rc)
+		rc = patch_image(job->im, c, job->wanted, &n);
+	if (rc) {
+		table_unload(buf, size);
+		return rc;
+	}
+	kept[kept_count++] = (struct kept_image){*job->im, buf, size};
+	count_in(result, &n);
+	return 0;
 }
 
 /* Whether scanning could help: there is no table, or none to be trusted. */
@@ -105,26 +150,24 @@ static bool wants_scan(int rc)
 int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
 		     struct attach_result *result)
 {
+	struct patch_job job = {im, dir, wanted, false};
 	const void *buf = NULL;
-	struct patch_count n;
 	size_t size;
-	int rc = dir ? table_load(im, dir, &buf, &size) : -ENOENT;
+	int rc = dir ? ready_use(im, dir, wanted, result) : -ENOTSUP;
 
 	if (!rc)
-		rc = patch_with(im, buf, size, wanted, &n);
+		return 0;
+	job.make = rc == -ENOENT || rc == -EBADMSG;
+	rc = dir ? table_load(im, dir, &buf, &size) : -ENOENT;
+	if (!rc)
+		rc = patch_with(&job, buf, size, result);
 	if (wants_scan(rc)) {
 		result->scanned++;
 		rc = scan_to_table(im, dir, &buf, &size);
 		if (!rc)
-			rc = patch_with(im, buf, size, wanted, &n);
+			rc = patch_with(&job, buf, size, result);
 	}
-	if (rc)
-		return rc;
-	result->images++;
-	result->count.sites += n.sites;
-	result->count.patched += n.patched;
-	result->count.left += n.left;
-	return 0;
+	return rc;
 }
 
 /*
@@ -185,6 +228,8 @@ int run_detach(void)
 
 	if (has_threads())
 		return -EBUSY;
+	if (any_ready)
+		return -ENOTSUP;
 	block_signals(&mask);
 	while (kept_count && !rc) {
 		struct kept_image *k = &kept[kept_count - 1];

@@ -12,18 +12,18 @@
 
 struct attach_result {
 	struct patch_count count; /* of all images */
-	uint32_t images, scanned; /* patched; those of them that had no table */
+	uint32_t images, scanned, ready; /* patched; those of them that had no table; that a ready copy stands for */
 };
 
 /*
- * Patches libc and the loader.  Tables are read from DIR, and written there for an image that has
- * none; NULL: scan, keep nothing.  0, or the first error: -EBUSY if the process has other threads,
+ * Patches libc and the loader, or maps ready copies of them (ready.h).  Tables and copies are read from DIR, and written
+ * there for an image that has none; NULL: scan, keep nothing.  0, or the first error: -EBUSY if the process has other threads,
  * -ENOENT if libc was not found, else as patch_image.  Images before the one that failed stay
  * patched.
  */
 int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *result);
 
-/* Undoes it.  The same conditions. */
+/* Undoes it.  The same conditions; -ENOTSUP: a ready copy was mapped, and the original is gone. */
 int run_detach(void);
 
 /* One image, whatever it is; the caller answers for threads and signals as patch.h says. */

@@ -7,7 +7,7 @@
 #include "run/patch.h"
 #include "run/slots.h"
 
-static bool is_wanted(const struct run_site *site, const uint8_t *wanted)
+bool patch_wants(const struct run_site *site, const uint8_t *wanted)
 {
 	if (site->why == SITE_SIGRETURN)
 		return false;
@@ -74,7 +74,7 @@ static int fill_slots(const struct run_image *im, struct table_cursor c, const u
 
 	while ((rc = table_read(&c, &site)) > 0) {
 		n->sites++;
-		if (!is_wanted(&site, wanted))
+		if (!patch_wants(&site, wanted))
 			continue;
 		if (site.why != SITE_OK) {
 			n->left++;
@@ -114,7 +114,7 @@ static struct span span_of_wanted(struct table_cursor c, const uint8_t *wanted)
 	struct run_site site;
 
 	while (table_read(&c, &site) > 0) {
-		if (site.why != SITE_OK || !is_wanted(&site, wanted))
+		if (site.why != SITE_OK || !patch_wants(&site, wanted))
 			continue;
 		if (!span.count++)
 			span.from = site.at - site.before;
@@ -141,7 +141,7 @@ int patch_image(const struct run_image *im, struct table_cursor c, const uint8_t
 		return rc;
 	rc = make_slots(im, c, wanted, area, &span, n);
 	while (!rc && table_read(&c, &site) > 0)
-		if (site.why == SITE_OK && is_wanted(&site, wanted))
+		if (site.why == SITE_OK && patch_wants(&site, wanted))
 			write_jump(site_start(im, &site), slot_address(area, area->used++));
 	rc2 = protect_text(im, &span, im->text_prot);
 	return rc ? rc : rc2;

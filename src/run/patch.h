@@ -18,6 +18,9 @@ struct patch_count {
 	uint32_t left; /* wanted, and not replaceable */
 };
 
+/* Whether SITE is one of those that are patched: its number is in WANTED (RUN_NUMBERS bytes), or not known. */
+bool patch_wants(const struct run_site *site, const uint8_t *wanted);
+
 /*
  * Patches the sites whose number is in WANTED (RUN_NUMBERS bytes) or not known.  C is where
  * table_open left it.  -ESTALE: other bytes in memory than in the table; -EBADMSG: damaged table;

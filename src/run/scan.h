@@ -5,7 +5,8 @@
  * A site is a `syscall` instruction at a true instruction boundary: reached by decoding, without a
  * gap, from the start of the function that holds it, where the function's end is an instruction
  * boundary too.  Its window is a run of whole instructions of at least 5 bytes that contains it,
- * all of which mean the same elsewhere, and into the middle of which no branch leads.
+ * all of which mean the same elsewhere, and into the middle of which no branch leads: of 6 bytes,
+ * and none of which refers to a place at a distance from itself, where that can be had.
  *
  * Branch targets are over-estimated: direct branches, every word of data and every table entry that
  * could be an address in the text, addresses taken by code, function starts, landing pads.
@@ -17,6 +18,7 @@
 
 enum {
 	JUMP_LEN = 5,
+	FAR_JUMP_LEN = 6, /* through memory: ready.h */
 	SYSCALL_LEN = 2,
 	WINDOW_MAX = 20,
 };

@@ -14,14 +14,16 @@
 enum {
 	AREAS = 16,
 	PLACES = 64, /* tried on each side of an image for an area of its own */
+	SLOTS_A_PAGE = PAGE_BYTES / SLOT_BYTES,
 };
 
 #define REACH ((1L << 31) - (1L << 20))
 
 extern char run_entry[] __attribute__((visibility("hidden")));
 extern char run_slots[] __attribute__((visibility("hidden")));
+extern struct run_links run_links __attribute__((visibility("hidden")));
 
-static struct slot_area areas[AREAS];
+static struct slot_area areas[AREAS]; /* [0]: our own */
 
 static bool in_reach(uintptr_t a, uintptr_t b)
 {
@@ -62,13 +64,19 @@ static uintptr_t map_near(const struct run_image *im, size_t len)
 	return 0;
 }
 
+static struct slot_area *own_area(void)
+{
+	areas[0].base = (uintptr_t)run_slots;
+	areas[0].count = SLOTS_OWN;
+	return &areas[0];
+}
+
 struct slot_area *slots_near(const struct run_image *im, uint32_t count)
 {
 	size_t len = ALIGN_UP((size_t)count * SLOT_BYTES, PAGE_BYTES);
 	unsigned int i;
 
-	areas[0].base = (uintptr_t)run_slots;
-	areas[0].count = SLOTS_OWN;
+	own_area();
 	for (i = 0; i < AREAS && areas[i].base; i++)
 		if (areas[i].count - areas[i].used >= count &&
 		    area_reaches(areas[i].base, areas[i].count * (size_t)SLOT_BYTES, im))
@@ -78,6 +86,37 @@ struct slot_area *slots_near(const struct run_image *im, uint32_t count)
 	areas[i].base = map_near(im, len);
 	areas[i].count = (uint32_t)(len / SLOT_BYTES);
 	return areas[i].base ? &areas[i] : NULL;
+}
+
+uint32_t slots_next_page(void)
+{
+	return ALIGN_UP(own_area()->used, (uint32_t)SLOTS_A_PAGE);
+}
+
+void slots_take(uint32_t end)
+{
+	areas[0].used = ALIGN_UP(end, (uint32_t)SLOTS_A_PAGE);
+}
+
+uintptr_t slots_own_address(uint32_t i)
+{
+	return slot_address(own_area(), i);
+}
+
+struct run_links *slots_links(void)
+{
+	static bool mapped;
+
+	if (!mapped) {
+		long at = sys_call6(SYS_mmap, (long)&run_links, LINKS_BYTES, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+		if (at != (long)&run_links)
+			return NULL;
+		run_links.entry = (uint64_t)run_entry;
+		mapped = true;
+	}
+	return &run_links;
 }
 
 int slots_protect(const struct slot_area *area, uint32_t count, bool writable)
@@ -192,7 +231,16 @@ int slot_fill(const struct slot_area *area, uint32_t i, const struct run_image *
 	if (!rc)
 		rc = put_jump(&to, start + site->len);
 	raw_store64(slot + SLOT_SITE, im->bias + site->at);
+	if (area == &areas[0])
+		raw_store32(slot + SLOT_BASE, slot_to_links(i, offsetof(struct run_links, zero)));
 	return rc;
+}
+
+uintptr_t slots_own_site(uint32_t i)
+{
+	const char *slot = run_slots + (size_t)i * SLOT_BYTES;
+
+	return raw_load64(slot + raw_load32(slot + SLOT_BASE)) + raw_load64(slot + SLOT_SITE);
 }
 
 bool slot_is_for(uintptr_t addr, uintptr_t at)
@@ -202,7 +250,7 @@ bool slot_is_for(uintptr_t addr, uintptr_t at)
 
 		if (in < (uintptr_t)areas[i].used * SLOT_BYTES)
 			return in % SLOT_BYTES == 0 &&
-			       raw_load64((const void *)(addr + SLOT_SITE)) == at;
+			       at == (i ? raw_load64((const void *)(addr + SLOT_SITE)) : slots_own_site((uint32_t)(in / SLOT_BYTES)));
 	}
 	return false;
 }

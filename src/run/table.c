@@ -6,7 +6,7 @@
 #include "run/insn.h"
 #include "run/table.h"
 
-static uint64_t sum_of(const uint8_t *p, size_t len)
+uint64_t table_sum_of(const uint8_t *p, size_t len)
 {
 	uint64_t sum = 0x9e3779b97f4a7c15ull ^ len;
 
@@ -21,7 +21,7 @@ static uint64_t sum_of_table(const void *buf, size_t size)
 {
 	const size_t skip = offsetof(struct table_header, version);
 
-	return sum_of((const uint8_t *)buf + skip, size - skip);
+	return table_sum_of((const uint8_t *)buf + skip, size - skip);
 }
 
 size_t table_size(const struct run_sites *sites)

@@ -19,7 +19,7 @@
 #define TABLE_MAGIC 0x53544953464c4853ull /* "SHLFSITS" */
 
 enum {
-	TABLE_VERSION = 1,
+	TABLE_VERSION = 2,
 	TABLE_SITES_MAX = 1 << 16,
 	SITE_HEAD = 9, /* bytes of a site before its window */
 };
@@ -45,6 +45,7 @@ struct table_cursor {
 /* Bytes that table_write needs. */
 size_t table_size(const struct run_sites *sites);
 void table_write(const struct run_image *im, const struct run_sites *sites, void *buf);
+uint64_t table_sum_of(const uint8_t *p, size_t len);
 /* Puts size and sum into a table of SIZE bytes that is complete otherwise. */
 void table_seal(void *buf, size_t size);
 

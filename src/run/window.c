@@ -4,7 +4,7 @@
  *
  * Instructions before the call are preferred: `mov $nr,%eax; syscall` is 7 bytes, and the syscall
  * instruction itself stays in place behind the jump, so that a branch that nobody foresaw would
- * still make the call it wants.
+ * still make the call it wants.  Windows that a ready copy can have (ready.h) are preferred to all others.
  */
 #include <sys/syscall.h>
 
@@ -15,8 +15,20 @@ static bool decode_at(const struct scan *s, struct insn *in, uint32_t at)
 	return insn_decode(in, image_ptr(s->im, at), s->im->text + s->im->text_len - at);
 }
 
+/* What a window must be good for. */
+struct demand {
+	uint32_t len; /* bytes */
+	bool anywhere; /* no instruction that refers to what lies at a distance from itself */
+};
+
+/* Whether the instruction at AT may be in a window. */
+static bool may_move(const struct scan *s, const struct demand *d, struct insn *in, uint32_t at)
+{
+	return decode_at(s, in, at) && insn_relocatable(in) && !(d->anywhere && insn_rip_relative(in));
+}
+
 /* How many bytes after FROM can be moved with the call, at least WANT; 0 if fewer can. */
-static uint32_t take_after(const struct scan *s, uint32_t from, uint32_t limit, uint32_t want,
+static uint32_t take_after(const struct scan *s, const struct demand *d, uint32_t from, uint32_t limit, uint32_t want,
 			   enum site_why *why)
 {
 	uint32_t at = from;
@@ -27,7 +39,7 @@ static uint32_t take_after(const struct scan *s, uint32_t from, uint32_t limit, 
 			*why = SITE_TARGET;
 			return 0;
 		}
-		if (!decode_at(s, &in, at) || !insn_relocatable(&in) || at + in.len > limit)
+		if (!may_move(s, d, &in, at) || at + in.len > limit)
 			return 0;
 		at += in.len;
 	}
@@ -41,43 +53,47 @@ static void window_set(struct run_site *site, uint32_t before, uint32_t after)
 	site->len = (uint8_t)(before + SYSCALL_LEN + after);
 }
 
-/* Tries windows with more and more instructions before the call, then with fewer and some after. */
-static void window_search(const struct scan *s, const struct candidate *c, uint32_t prev_end,
-			  struct run_site *site)
+/* How many instructions before the call are taken, until the window is long enough. */
+static unsigned int take_before(const struct scan *s, const struct candidate *c, const struct demand *d, uint32_t prev_end,
+				uint32_t *before, enum site_why *why)
 {
-	uint32_t before = 0, at = c->at, after;
-	enum site_why why = SITE_FIXED;
-	unsigned int i, taken = 0;
+	uint32_t at = c->at;
+	unsigned int taken = 0;
 	struct insn in;
 
-	for (i = 0; i < c->back_count && before + SYSCALL_LEN < JUMP_LEN; i++) {
+	while (taken < c->back_count && *before + SYSCALL_LEN < d->len) {
 		if (target_at(s, at)) {
-			why = SITE_TARGET;
+			*why = SITE_TARGET;
 			break;
 		}
-		if (at - c->back[i] < prev_end || !decode_at(s, &in, at - c->back[i]) ||
-		    !insn_relocatable(&in))
+		if (at - c->back[taken] < prev_end || !may_move(s, d, &in, at - c->back[taken]))
 			break;
-		at -= c->back[i];
-		before += c->back[i];
-		taken = i + 1;
+		at -= c->back[taken];
+		*before += c->back[taken++];
 	}
-	if (before + SYSCALL_LEN >= JUMP_LEN) {
-		window_set(site, before, 0);
-		return;
-	}
-	for (;;) {
-		after = take_after(s, c->at + SYSCALL_LEN, c->limit,
-				   JUMP_LEN - SYSCALL_LEN - before, &why);
-		if (after) {
-			window_set(site, before, after);
-			return;
+	return taken;
+}
+
+/* Tries windows with more and more instructions before the call, then with fewer and some after. */
+static bool window_search(const struct scan *s, const struct candidate *c, const struct demand *d, uint32_t prev_end,
+			  struct run_site *site)
+{
+	enum site_why why = SITE_FIXED;
+	uint32_t before = 0, after = 0;
+	unsigned int taken = take_before(s, c, d, prev_end, &before, &why);
+
+	while (before + SYSCALL_LEN < d->len) {
+		after = take_after(s, d, c->at + SYSCALL_LEN, c->limit, d->len - SYSCALL_LEN - before, &why);
+		if (after)
+			break;
+		if (!taken) {
+			site->why = (uint8_t)why;
+			return false;
 		}
-		if (!taken)
-			break;
 		before -= c->back[--taken];
 	}
-	site->why = (uint8_t)why;
+	window_set(site, before, after);
+	return true;
 }
 
 /* mov $15,%rax; syscall: where signal handlers return to. */
@@ -96,14 +112,16 @@ static bool is_sigreturn(const struct scan *s, const struct candidate *c)
 void window_choose(const struct scan *s, const struct candidate *c, uint32_t prev_end,
 		   struct run_site *site)
 {
+	static const struct demand ready = {FAR_JUMP_LEN, true}, near = {JUMP_LEN, false};
+
 	*site = (struct run_site){.at = c->at, .nr = c->sure ? number_of(s, c) : -1};
 	if (is_sigreturn(s, c) || site->nr == SYS_rt_sigreturn) {
 		site->nr = SYS_rt_sigreturn;
 		site->why = SITE_SIGRETURN;
 	} else if (!c->sure) {
 		site->why = SITE_UNSURE;
-	} else {
-		window_search(s, c, prev_end, site);
+	} else if (!window_search(s, c, &ready, prev_end, site)) {
+		window_search(s, c, &near, prev_end, site);
 	}
 	site->bytes = image_ptr(s->im, site->at - site->before);
 }

@@ -6,7 +6,7 @@
  *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; a name has no '/', a prefix begins with one
  *   SHELF_RUN_DIR      where the shelves are, if not in /dev/shm
  *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
- *   SHELF_RUN_TABLES   folder of site tables; without it each start scans
+ *   SHELF_RUN_TABLES   folder of site tables and ready copies; without it each start scans
  *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
  * All are copied: programs write over their environment.  Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
@@ -211,8 +211,8 @@ static _Noreturn void answer_doctor(const char *ask, int rc, const struct attach
 
 	if (!strcmp(ask, "calls"))
 		calls_print();
-	n = snprintf(line, sizeof(line), "attach %d %u %u %u %u %u\n", -rc, result->images, result->scanned,
-		     result->count.sites, result->count.patched, result->count.left);
+	n = snprintf(line, sizeof(line), "attach %d %u %u %u %u %u %u\n", -rc, result->images, result->scanned,
+		     result->ready, result->count.sites, result->count.patched, result->count.left);
 	if (!strcmp(ask, "attach"))
 		sys_call3(SYS_write, 1, (long)line, n);
 	for (;;)

@@ -183,8 +183,7 @@ static GENERAL_REGS void check_number(const struct run_regs *r)
 	uint64_t slot = (r->raw - (uintptr_t)run_slots) / SLOT_BYTES;
 
 	if (slot < SLOTS_OWN && numbers[slot] >= 0 && numbers[slot] != (int)r->nr)
-		add_line("wrong", r->nr,
-			 *(const uint64_t *)(run_slots + slot * SLOT_BYTES + SLOT_SITE));
+		add_line("wrong", r->nr, slots_own_site((uint32_t)slot));
 }
 
 GENERAL_REGS long run_syscall(struct run_regs *r)
@@ -229,8 +228,8 @@ static uint64_t now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The sites of one image, in the order in which they were given slots from number I on. */
-static unsigned int take_numbers(const char *name, const char *dir, unsigned int i)
+/* The sites of one image, in the order in which they were given slots from number I on; ready copies begin a page. */
+static unsigned int take_numbers(const char *name, const char *dir, bool ready, unsigned int i)
 {
 	struct table_cursor c;
 	struct run_image im;
@@ -245,7 +244,7 @@ static unsigned int take_numbers(const char *name, const char *dir, unsigned int
 			if (site.why == SITE_OK && i < SLOTS_OWN)
 				numbers[i++] = site.nr;
 	table_unload(buf, size);
-	return i;
+	return ready ? ALIGN_UP(i + 1, (unsigned int)(PAGE_BYTES / SLOT_BYTES)) : i;
 }
 
 __attribute__((constructor)) static void probe_start(int argc, char **argv, char **envp)
@@ -271,7 +270,7 @@ __attribute__((constructor)) static void probe_start(int argc, char **argv, char
 		run_wanted[SYS_openat] = 0;
 	rc = run_attach(tables, run_wanted, &result);
 	end = now();
-	take_numbers("ld-linux-x86-64.so.2", tables, take_numbers("libc.so.6", tables, 0));
+	take_numbers("ld-linux-x86-64.so.2", tables, result.ready, take_numbers("libc.so.6", tables, result.ready, 0));
 	to = put_number(put_word(to, rc ? "failed" : "attach"), result.count.sites, 10);
 	to = put_number(to, result.count.patched, 10);
 	to = put_number(to, result.count.left, 10);
