@@ -92,6 +92,17 @@ wait
 status 0 "fds of nothing" "$SHELF" fds
 check "prints nothing" [ ! -s .out ]
 
+# a child of a process that has nothing of the shelf open is no task of it, one that inherits a file is
+mkfifo quiet
+for inherit in '' 'exec 3<shelf/f; '; do
+	"$SHELF" run --name held --at shelf -- bash -c "echo x >shelf/f; ${inherit}cat <quiet; exit 0" &
+	exec 7>quiet
+	status 0 "stat while a child waits" "$SHELF" stat held
+	check "counts shelf run, the shell${inherit:+, and the child}" grep -qE "^tasks +$((2 + ${#inherit} / 16))\$" .out
+	exec 7>&-
+	wait
+done
+
 # whatever becomes of the environment
 status 0 "a child with an empty environment" "$SHELF" run --at shelf -- sh -c 'echo kept >shelf/f; env -i /bin/cat shelf/f'
 printed "kept" "is on the shelf"

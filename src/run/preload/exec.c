@@ -145,6 +145,20 @@ static void state_text(char *buf, size_t size)
 
 #define EXE_VARIABLE "SHELF_RUN_EXE="
 
+/* Who has nothing of the shelf lets it go, and the new image need not attach.  If exec fails we attach again when we have to. */
+static void let_go(void)
+{
+	struct run_proc *p = proc_here();
+
+	numbers_release();
+	call_enter();
+	shelf_task_exit(p->task);
+	p->task = NULL;
+	if (!p->borrowed)
+		run_thread_ends();
+	call_leave();
+}
+
 /* Only comes back if it failed.  EXE: the variable that names a program in the shelf, or NULL. */
 static long kernel_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags, char *exe)
 {
@@ -157,6 +171,8 @@ static long kernel_exec(int dirfd, const char *path, char *const *argv, char *co
 
 	if (theirs && strlen(theirs) + strlen(runtime.library) + 16 > sizeof(preload))
 		return -E2BIG;
+	if (attached() && run_has_nothing())
+		let_go();
 	preload_text(preload, sizeof(preload), theirs);
 	state_text(state, sizeof(state));
 	environment_fill(env, envp, (char *[OUR_VARIABLES]){

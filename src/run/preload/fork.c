@@ -3,7 +3,8 @@
  * fork.c - fork, vfork, clone, clone3; the end of threads and processes; who a process is.
  *
  * A child has a task of its own, made by the parent before the call (shelf_task_fork) and adopted by the child when it
- * returns.  spawn.S lets both returns come through after_spawn().
+ * returns.  spawn.S lets both returns come through after_spawn().  A parent that has nothing of the shelf which a child
+ * could inherit makes none: the child has one when it first uses the shelf, as any other process, and most never do.
  *
  * A vfork's child runs in its parent's memory, on the parent's thread-local variables and slot, while that thread
  * waits in the kernel.  What the child may change is in its own run_proc, in the parent's list `spawn`: run_thread.proc says
@@ -17,7 +18,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "run/preload/serve.h"
+#include "run/preload/map.h"
 
 extern const char run_spawn_raw[];
 __thread long run_spawn_result __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -49,6 +50,14 @@ static unsigned shared_parts(uint64_t flags)
 	return (flags & CLONE_FILES ? SHELF_CLONE_FILES : 0u) | (flags & CLONE_FS ? SHELF_CLONE_FS : 0u);
 }
 
+bool run_has_nothing(void)
+{
+	struct run_proc *p = proc_here();
+
+	return !p->task || (!runtime.exe && !p->cwd_in && !map_any() && load_relaxed(&runtime.threads) == 1 && /* only we exist */
+			    !numbers_any_ours());
+}
+
 /* The child as we leave it to it. */
 static long spawn_fill(struct run_spawn *s, const struct run_regs *r, uint64_t flags)
 {
@@ -65,7 +74,7 @@ static long spawn_fill(struct run_spawn *s, const struct run_regs *r, uint64_t f
 	s->child.task = NULL;
 	s->child.borrowed = s->shares_memory;
 	s->child.adopted = false;
-	if (p->task)
+	if (shared_parts(flags) ? p->task != NULL : !run_has_nothing())
 		err = SERVED(shelf_task_fork(p->task, shared_parts(flags), &s->child.task));
 	return err;
 }
@@ -77,7 +86,7 @@ static long spawn(struct run_regs *r, uint64_t flags)
 	long err;
 
 	/* A child in our memory must not be the one who attaches: the slot would be its own, and ours when it is gone. */
-	if (flags & CLONE_VM && !attached())
+	if (flags & CLONE_VM && !attached() && !proc_here()->borrowed)
 		run_attach_shelf();
 	s = spawn_push();
 	map_fork_begin(flags & CLONE_VM);
@@ -155,8 +164,10 @@ static void child_of_fork(struct run_spawn *s)
 	store_release(&p->moving, 0u); /* the same */
 	threads = load_relaxed(&runtime.threads) != 1; /* only we exist */
 	store_relaxed(&runtime.threads, 1u);
-	if (!p->task)
+	if (!p->task) {
+		numbers_release();
 		return;
+	}
 	call_enter();
 	if (shelf_task_adopt(p->task))
 		run_die("the shelf gave this process up before it ran");
@@ -172,6 +183,8 @@ static void child_of_vfork(struct run_spawn *s)
 
 	run_thread.proc = p;
 	p->pid = pid_now();
+	if (!p->task)
+		numbers_release();
 	if (p->task)
 		SERVED(task_adopt_as(p->task, p->pid, slot_start_time_of(p->pid)));
 	if (p->task && load_relaxed(&runtime.threads) != 1) /* the parent's, which waits for us */

@@ -29,6 +29,19 @@ long number_host_call(struct run_regs *r)
 	return fd;
 }
 
+bool numbers_any_ours(void)
+{
+	struct shelf_task *t = task_here();
+	bool any = false;
+	int fd;
+
+	call_enter();
+	for (fd = task_next_number(t, 0); fd >= 0 && !any; fd = task_next_number(t, fd + 1))
+		any = task_number_kind(t, fd) == FD_NUMBER_OURS;
+	call_leave();
+	return any;
+}
+
 /* ---- exec --------------------------------------------------------------------------------------------- */
 
 static void placeholders_cloexec(bool set)

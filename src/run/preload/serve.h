@@ -188,6 +188,7 @@ bool number_unpark(int fd); /* the caller has it in the shelf's table, or is loc
 void numbers_lock(void);
 void numbers_unlock(void);
 void numbers_after_fork(void); /* the parent had threads: the copies are not of one moment */
+bool numbers_any_ours(void); /* attached */
 /* Before the kernel gives out a number: all parked ones are free for it. */
 void numbers_release(void);
 void numbers_release_locked(void);
@@ -269,6 +270,8 @@ long proc_listed(int fd, void *list, long n);
 #define RUN_AFTER_SPAWN (RUN_NUMBERS - 1) /* no number of the kernel's: both returns of a fork come by it */
 void serve_exec_init(void);
 void run_thread_ends(void); /* the thread's slot is given back */
+/* Nothing open, mapped or stood in that a child or a new image would have from us. */
+bool run_has_nothing(void);
 
 /* ---- maps (map.c) ------------------------------------------------------------------------------------ */
 

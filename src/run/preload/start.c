@@ -2,7 +2,7 @@
 /*
  * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
  *
- *   SHELF_RUN          S PID : NAME PREFIX, written together: S is 0, or 1 if the process before exec used the shelf, or 2
+ *   SHELF_RUN          S PID : NAME PREFIX, written together: S is 0, or 1 if the image before exec had something of the shelf, or 2
  *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; a name has no '/', a prefix begins with one
  *   SHELF_RUN_DIR      where the shelves are, if not in /dev/shm
  *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
@@ -10,8 +10,8 @@
  *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
  * All are copied: programs write over their environment.  Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
- * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, so a
- * program that never does pays for the patching only.
+ * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, or at once if
+ * the process has something of it from the image before, so a program that never does pays for the patching only.
  */
 #include <elf.h>
 #include <stdarg.h>
@@ -88,20 +88,33 @@ static bool take_up(struct shelf *shelf, struct shelf_task **t)
 	return !shelf_task_exec(*t);
 }
 
+/* A child in its parent's memory, on the parent's slot: the parent has attached (fork.c). */
+static int task_for_borrower(struct shelf *shelf, struct shelf_task **t)
+{
+	int err = shelf_task_create(shelf, NULL, t);
+	uint32_t pid = proc_here()->pid;
+
+	return err ? err : task_adopt_as(*t, pid, slot_start_time_of(pid));
+}
+
+static void task_make(struct shelf *shelf, struct shelf_task **t)
+{
+	if (proc_here()->borrowed ? task_for_borrower(shelf, t) : shelf_task_create(shelf, NULL, t))
+		run_die("shelf %s has no room for another process", runtime.name);
+	take_umask(*t);
+}
+
 static void attach_now(void)
 {
 	struct run_proc *p = proc_here();
+	struct shelf *shelf = load_acquire(&runtime.shelf); /* pairs with the store below; ours already if a fork copied it */
 	char why[SHELF_WHY] = "";
 	struct shelf_task *t;
-	struct shelf *shelf;
 
-	if (shelf_attach(runtime.name, 0, &shelf, why))
+	if (!shelf && shelf_attach(runtime.name, 0, &shelf, why))
 		run_die("%s", why);
-	if (!take_up(shelf, &t)) {
-		if (shelf_task_create(shelf, NULL, &t))
-			run_die("shelf %s has no room for another process", runtime.name);
-		take_umask(t);
-	}
+	if (p->borrowed || !take_up(shelf, &t))
+		task_make(shelf, &t);
 	shelf_task_set_threads(t, load_relaxed(&runtime.threads)); /* changed only before a thread starts */
 	p->pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
 	numbers_init();
@@ -242,6 +255,6 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 		take_name(envp);
 	if (runtime.strict)
 		strict_start();
-	if (runtime.state)
+	if (runtime.state || runtime.exe)
 		run_attach_shelf();
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # run_cases.sh PROGRAM [CASE...]: a program of lib/cases.h on a shelf and on tmpfs; each case's output is compared.
+program=$(realpath "$1") || exit 99
+shift
 . "$(dirname "$0")/lib.sh"
 
-program=$1
-shift
 limit=$(scaled 600)
 size=${size:-512M}
 
@@ -11,6 +11,7 @@ run="mkdir -p \$OUT/cases; $program \$OUT/cases $*"
 side tmpfs "$run"
 side shelf "$run"
 compare "the run as a whole"
+[ "$(cat "$work/tmpfs/status")" = 0 ] || fail "the cases ran at all" "$work/tmpfs/err"
 for log in "$work"/tmpfs/cases/*; do
 	name=$(basename "$log")
 	for way in tmpfs shelf; do
