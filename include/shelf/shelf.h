@@ -123,6 +123,8 @@ int shelf_task_set_threads(struct shelf_task *task, unsigned threads);
 int shelf_task_setcred(struct shelf_task *task, const struct shelf_cred *cred);
 int shelf_task_getcred(struct shelf_task *task, struct shelf_cred *out);
 int shelf_task_setrlimit_nofile(struct shelf_task *task, uint64_t soft); /* higher numbers that are open stay */
+/* RLIMIT_FSIZE; UINT64_MAX: none.  shelf_task_create() takes both limits from the process. */
+int shelf_task_setrlimit_fsize(struct shelf_task *task, uint64_t soft);
 /*
  * The task of process `pid`: -ESRCH if it has none here.  For looking at its files, above all from a process
  * that attached for reading.  The pointer is good for as long as that process lives.
@@ -174,7 +176,8 @@ int shelf_ioctl(struct shelf_task *t, int fd, unsigned long request, uintptr_t a
  * thread has the file alone; writes block.  At most 0x7ffff000 bytes a call.  A read of up to 32 KiB sees each write
  * of up to 32 KiB whole or not at all.  O_APPEND with pwrite appends, as Linux does.
  * preadv2, pwritev2: offset -1 is the file's own.  RWF_HIPRI, RWF_DSYNC, RWF_SYNC have no effect; RWF_APPEND,
- * RWF_NOAPPEND; RWF_NOWAIT and the rest: -EOPNOTSUPP, as on tmpfs.  RLIMIT_FSIZE is not looked at.
+ * RWF_NOAPPEND; RWF_NOWAIT and the rest: -EOPNOTSUPP, as on tmpfs.
+ * -EFBIG: at RLIMIT_FSIZE or the largest size, as from truncate and fallocate; SIGXFSZ is the caller's to send.
  */
 ssize_t shelf_read(struct shelf_task *t, int fd, void *buf, size_t count);
 ssize_t shelf_write(struct shelf_task *t, int fd, const void *buf, size_t count);

@@ -2,7 +2,7 @@
 /*
  * write.c - shelf_write and shelf_pwrite: the common write, straight from the number to the copy.
  *
- * Common: a regular file open for writing, bytes of one page that is there, below the end.  All else - an error, an
+ * Common: a regular file open for writing, bytes of one page that is there, below the end, no RLIMIT_FSIZE.  All else - an error, an
  * append, a new page, a reader of events, somebody else writing - is found and told by io_write(), from the start.
  * Protection: one read section around all of it; the inode's lock, tried.
  * Shared lines written: the inode's (ramfs/overwrite.c); write() stores the file's offset, under its lock unless the thread
@@ -59,6 +59,8 @@ static inline_always size_t write_common(struct shelf_task *t, int fd, const voi
 	size_t n = 0;
 
 	if (unlikely(!self || load_relaxed(&t->hdr->poison) || self->seg->read_only)) /* relaxed: a flag */
+		return 0;
+	if (unlikely(load_relaxed(&t->fsize_not))) /* a number */
 		return 0;
 	files = load_relaxed(&t->files); /* relaxed: changes only while no call runs */
 	epoch_enter_root(self, t->hdr->epoch);

@@ -16,7 +16,7 @@ static ssize_t copy_batch_locked(struct who *w, struct inode *in, uint64_t in_po
 {
 	struct data_write d = {.w = w, .inode = out, .src = {.from = in, .from_pos = in_pos}, .pos = out_pos};
 	uint64_t size = data_size(in);
-	int err = data_write_limit(out_pos, &n);
+	int err = data_write_limit(w, out_pos, &n);
 
 	if (err)
 		return err;

@@ -123,8 +123,8 @@ struct data_write {
 	uint64_t now;
 };
 ssize_t data_write_locked(struct data_write *d, size_t total);
-/* Does [pos, pos + *total) fit below MAX_FILE_BYTES?  Shortens *total, or -EFBIG. */
-int data_write_limit(uint64_t pos, size_t *total);
+/* Does [pos, pos + *total) fit below RLIMIT_FSIZE and MAX_FILE_BYTES?  Shortens *total, or -EFBIG. */
+int data_write_limit(const struct who *w, uint64_t pos, size_t *total);
 
 /* map.c: pages that leave a file which somebody maps.  drop: the last reference is gone, nobody maps it. */
 static inline bool data_is_mapped(struct inode *inode)

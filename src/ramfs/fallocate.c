@@ -238,6 +238,8 @@ static int fallocate_locked(struct who *w, struct inode *inode, int mode, uint64
 		finish_locked(w, inode, size);
 		return 0;
 	}
+	if (end > size && vfs_beyond_limit(w, end)) /* with KEEP_SIZE too, as tmpfs */
+		return -EFBIG;
 	err = alloc_locked(self, inode, data_index(off), data_pages_of(end));
 	if (err)
 		return err;

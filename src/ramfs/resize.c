@@ -36,6 +36,10 @@ int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
 	lock_acquire(&inode->lock, &self->locker, LOCK_INODE);
 	now = vfs_now();
 	size = data_size(inode);
+	if (length > size && vfs_beyond_limit(w, length)) {
+		lock_release(&inode->lock, &self->locker, LOCK_INODE);
+		return -EFBIG;
+	}
 	if (length > size)
 		data_zero_tail(inode, size, length);
 	intent_begin(self, INTENT_TRUNCATE, ARRAY_SIZE(arg), arg);

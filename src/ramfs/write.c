@@ -291,11 +291,13 @@ ssize_t data_write_locked(struct data_write *d, size_t total)
 	return done ? (ssize_t)done : n;
 }
 
-int data_write_limit(uint64_t pos, size_t *total)
+int data_write_limit(const struct who *w, uint64_t pos, size_t *total)
 {
-	if (pos >= (uint64_t)MAX_FILE_BYTES)
+	uint64_t most = min_of(~w->fsize_not, (uint64_t)MAX_FILE_BYTES);
+
+	if (vfs_beyond_limit(w, pos + 1) || pos >= most)
 		return -EFBIG;
-	*total = min_of(*total, (uint64_t)MAX_FILE_BYTES - pos);
+	*total = min_of(*total, most - pos);
 	return 0;
 }
 
@@ -334,7 +336,7 @@ ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov,
 		*pos = data_size(inode);
 	d.pos = *pos;
 	d.now = vfs_now();
-	n = data_write_limit(d.pos, &total);
+	n = data_write_limit(w, d.pos, &total);
 	if (!n)
 		n = data_write_locked(&d, total);
 	lock_release(&inode->lock, &self->locker, LOCK_INODE);

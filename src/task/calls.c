@@ -56,3 +56,14 @@ int shelf_task_setrlimit_nofile(struct shelf_task *t, uint64_t soft)
 	store_relaxed(&t->nofile, soft); /* a number */
 	return 0;
 }
+
+int shelf_task_setrlimit_fsize(struct shelf_task *t, uint64_t soft)
+{
+	struct who w;
+	int err = who_writes(&w, t);
+
+	if (err)
+		return err;
+	store_relaxed(&t->fsize_not, ~soft); /* a number */
+	return 0;
+}

@@ -8,13 +8,13 @@
 
 #define NO_LIMIT_GIVEN 1024
 
-static uint64_t nofile_of_process(void)
+static uint64_t limit_of_process(int resource, uint64_t otherwise)
 {
 	struct rlimit r;
 
 	/* prlimit64(0, ...): as getrlimit, and never a call that is ours */
-	if (sys_call6(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&r, 0, 0))
-		return NO_LIMIT_GIVEN;
+	if (sys_call6(SYS_prlimit64, 0, resource, 0, (long)&r, 0, 0))
+		return otherwise;
 	return r.rlim_cur;
 }
 
@@ -75,7 +75,8 @@ int shelf_task_create(struct shelf *shelf, const struct shelf_cred *cred, struct
 	t = task_new(self);
 	if (!t)
 		return -ENOSPC;
-	store_relaxed(&t->nofile, nofile_of_process()); /* nobody uses it yet */
+	store_relaxed(&t->nofile, limit_of_process(RLIMIT_NOFILE, NO_LIMIT_GIVEN)); /* nobody uses it yet */
+	store_relaxed(&t->fsize_not, ~limit_of_process(RLIMIT_FSIZE, UINT64_MAX)); /* the same */
 	return task_finish(self, t, task_fill_fresh(self, t, cred ? cred : &mine), out);
 }
 
@@ -119,6 +120,7 @@ int shelf_task_fork(struct shelf_task *parent, unsigned clone_flags, struct shel
 	if (!t)
 		return -ENOSPC;
 	store_relaxed(&t->nofile, load_relaxed(&parent->nofile)); /* a number */
+	store_relaxed(&t->fsize_not, load_relaxed(&parent->fsize_not)); /* a number */
 	err = cred_set(w.self, t, w.cred);
 	if (!err)
 		err = clone_fs(w.self, parent, t, clone_flags);

@@ -39,6 +39,7 @@ struct shelf_task {
 	atomic_ptr(struct fs_context) fs; /* [q] */
 	fd_table_home files; /* [q] */
 	atomic_u64 nofile; /* [a] RLIMIT_NOFILE, soft */
+	atomic_u64 fsize_not; /* [a] RLIMIT_FSIZE, soft, complemented: 0 is no limit, which the common write asks for */
 	atomic_u64 cred_id; /* [a] another after each setcred: linkat asks whether a file was opened under this one */
 	atomic_u32 threads; /* [a] 1: single; 0: many */
 	bool private_; /* [c] not in the segment: task of a read-only process */
@@ -106,6 +107,7 @@ static inline int who_init(struct who *w, struct shelf_task *t)
 	w->fs = load_relaxed(&t->fs); /* relaxed: changes only while no call runs */
 	w->files = load_relaxed(&t->files); /* the same */
 	w->task = t;
+	w->fsize_not = load_relaxed(&t->fsize_not); /* a number */
 	return 0;
 }
 

@@ -164,7 +164,12 @@ struct who {
 	struct fs_context *fs;
 	struct fd_table *files;
 	void *task; /* struct shelf_task *, for locks' owners */
+	uint64_t fsize_not; /* the complement of RLIMIT_FSIZE; 0: none */
 };
+
+/* A size of `end` is beyond RLIMIT_FSIZE (vfs_init.c).  Who must send SIGXFSZ registers a function: locks may be held. */
+bool vfs_beyond_limit(const struct who *w, uint64_t end);
+void vfs_register_beyond_limit(void (*fn)(void));
 
 /* SEG_ROOT_VFS */
 struct vfs_root {

@@ -11,6 +11,22 @@
 
 #define VFS_MAJOR 0xa5e /* belongs to no driver: (st_dev, st_ino) never meets a file of the host */
 
+static void (*beyond_limit)(void); /* process-local; set before a call is made that may want it */
+
+void vfs_register_beyond_limit(void (*fn)(void))
+{
+	beyond_limit = fn;
+}
+
+bool vfs_beyond_limit(const struct who *w, uint64_t end)
+{
+	if (likely(end <= ~w->fsize_not))
+		return false;
+	if (beyond_limit)
+		beyond_limit();
+	return true;
+}
+
 struct vfs_root *vfs_root_of(struct slot *self)
 {
 	return segment_root(self->seg, SEG_ROOT_VFS);

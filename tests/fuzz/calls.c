@@ -429,7 +429,8 @@ static int64_t op_identity(struct world *w, struct bytes *in)
 	case 0:
 		return shelf_task_setcred(w->t, &c);
 	case 1:
-		return shelf_task_setrlimit_nofile(w->t, (uint64_t)a_length(in));
+		return shelf_task_setrlimit_nofile(w->t, (uint64_t)a_length(in)) +
+		       shelf_task_setrlimit_fsize(w->t, ~(uint64_t)a_length(in));
 	default:
 		return shelf_task_set_threads(w->t, fuzz_below(in, 3));
 	}

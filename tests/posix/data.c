@@ -438,6 +438,27 @@ static void a_read_moves_the_access_time_as_relatime_says(void **state)
 	}
 }
 
+static void sizes_stop_at_the_tasks_limit(void **state)
+{
+	struct px *px = *state;
+	char buf[4096] = "";
+	int fd = shelf_open(px->t, "/limited", O_RDWR | O_CREAT, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(shelf_task_setrlimit_fsize(px->t, 5000), 0);
+	assert_int_equal(shelf_write(px->t, fd, buf, 4096), 4096);
+	assert_int_equal(shelf_write(px->t, fd, buf, 4096), 904);
+	assert_int_equal(shelf_write(px->t, fd, buf, 1), -EFBIG);
+	assert_int_equal(shelf_ftruncate(px->t, fd, 5001), -EFBIG);
+	assert_int_equal(shelf_fallocate(px->t, fd, 0, 0, 5001), -EFBIG);
+	assert_int_equal(shelf_task_setrlimit_fsize(px->t, 100), 0);
+	assert_int_equal(shelf_pwrite(px->t, fd, buf, 4096, 0), 100); /* below the end, too */
+	assert_int_equal(shelf_task_setrlimit_fsize(px->t, UINT64_MAX), 0);
+	assert_int_equal(shelf_pwrite(px->t, fd, buf, 10, 6000), 10);
+	shelf_close(px->t, fd);
+	shelf_unlink(px->t, "/limited");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +475,7 @@ int main(void)
 		cmocka_unit_test(a_full_shelf_refuses_and_loses_nothing),
 		PX_TEST(a_read_moves_the_access_time_as_relatime_says),
 		cmocka_unit_test(a_full_shelf_refuses_its_writer_and_nobody_else),
+		PX_TEST(sizes_stop_at_the_tasks_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,6 +350,8 @@ static long serve_limits(struct run_regs *r)
 	err = host_call((long)r->nr, a);
 	if (!err && !sys_call6(SYS_prlimit64, 0, 7 /* RLIMIT_NOFILE */, 0, (long)now, 0, 0))
 		SERVED(shelf_task_setrlimit_nofile(task_here(), now[0]));
+	if (!err && !sys_call6(SYS_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, (long)now, 0, 0))
+		SERVED(shelf_task_setrlimit_fsize(task_here(), now[0]));
 	return err;
 }
 

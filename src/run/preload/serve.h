@@ -57,6 +57,7 @@ struct run_thread {
 	struct run_proc *proc; /* NULL: the process's own */
 	uint32_t in_call;
 	uint32_t pending; /* the signal that waits; its siginfo and the mask to go back to: below */
+	uint32_t beyond_limit; /* the call met RLIMIT_FSIZE: SIGXFSZ when it ends */
 	uint64_t mask;
 	siginfo_t info;
 	uint64_t faults_blocked; /* of SIGSEGV and SIGBUS: what the program believes to have blocked */
@@ -118,7 +119,7 @@ static inline void call_enter(void)
 static inline void call_leave(void)
 {
 	fence_compiler();
-	if (likely(--run_thread.in_call == 0) && unlikely(run_thread.pending))
+	if (likely(--run_thread.in_call == 0) && unlikely(run_thread.pending | run_thread.beyond_limit))
 		call_deliver();
 }
 

@@ -106,12 +106,28 @@ static void keep(int sig, const siginfo_t *info, ucontext_t *uc)
 	memcpy(&uc->uc_sigmask, &all, sizeof(all));
 }
 
+static void to_self(int sig)
+{
+	sys_call3(SYS_tgkill, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), sig);
+}
+
+static void note_beyond_limit(void)
+{
+	run_thread.beyond_limit = 1;
+}
+
 void call_deliver(void)
 {
 	struct run_thread *me = &run_thread;
 	uint32_t sig = me->pending;
 	uint64_t mask = me->mask;
 
+	if (me->beyond_limit) {
+		me->beyond_limit = 0;
+		to_self(SIGXFSZ);
+	}
+	if (!sig)
+		return;
 	me->pending = 0;
 	sys_call6(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), (long)sig,
 		  (long)&me->info, 0, 0);
@@ -139,7 +155,7 @@ static void no_handler(int sig, const siginfo_t *info, const struct sig_action *
 		return;
 	default_action(sig);
 	if (info->si_code <= 0)
-		sys_call3(SYS_tgkill, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), sig);
+		to_self(sig);
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context)
@@ -291,6 +307,7 @@ void serve_signal_init(void)
 	serve_table[SYS_rt_sigaction] = serve_sigaction;
 	serve_table[SYS_rt_sigprocmask] = serve_sigprocmask;
 	wait_register_pending(sleep_interrupted);
+	vfs_register_beyond_limit(note_beyond_limit);
 	change_action(SIGSEGV, &none, &(struct sig_action){0});
 	change_action(SIGBUS, &none, &(struct sig_action){0});
 }
