@@ -7,15 +7,23 @@
 #include "base/syscall.h"
 #include "run/program.h"
 
-/* Whether the loader takes part: there is a PT_INTERP. */
-static bool is_dynamic(const struct program_file *f, const Elf64_Ehdr *eh)
+/* N bytes at AT: out of the head, which has what is wanted of nearly every program, or of the file. */
+static bool read_part(const struct program_file *f, const struct program_head *head, void *buf, size_t n, uint64_t at)
 {
+	if (at > (size_t)head->len || n > (size_t)head->len - at)
+		return f->read(f, buf, n, (off_t)at) == (long)n;
+	memcpy(buf, head->bytes + at, n);
+	return true;
+}
+
+/* Whether the loader takes part: there is a PT_INTERP. */
+static bool is_dynamic(const struct program_file *f, const struct program_head *head)
+{
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
 	Elf64_Phdr ph;
 
 	for (unsigned i = 0; i < eh->e_phnum; i++) {
-		off_t at = (off_t)(eh->e_phoff + i * sizeof(ph));
-
-		if (f->read(f, &ph, sizeof(ph), at) != sizeof(ph))
+		if (!read_part(f, head, &ph, sizeof(ph), eh->e_phoff + i * sizeof(ph)))
 			return false;
 		if (ph.p_type == PT_INTERP)
 			return true;
@@ -33,13 +41,12 @@ static bool is_loader(const char *path)
 
 static bool gains_rights(const struct program_file *f)
 {
-	uint64_t uid = (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0), gid = (uint64_t)sys_call3(SYS_getegid, 0, 0, 0);
 	struct stat st;
 
 	if (f->stat(f, &st))
 		return false;
-	return (st.st_mode & S_ISUID && st.st_uid != uid) ||
-	       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != gid);
+	return (st.st_mode & S_ISUID && st.st_uid != (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0)) ||
+	       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != (uint64_t)sys_call3(SYS_getegid, 0, 0, 0));
 }
 
 enum program_kind program_look(const struct program_file *f, const char *path, struct program_head *head)
@@ -54,7 +61,7 @@ enum program_kind program_look(const struct program_file *f, const char *path, s
 		return PROGRAM_OTHER;
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return PROGRAM_FOREIGN;
-	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, eh) && !is_loader(path))
+	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !is_loader(path))
 		return PROGRAM_STATIC;
 	return gains_rights(f) ? PROGRAM_RIGHTS : PROGRAM_PLAIN;
 }
