@@ -66,39 +66,6 @@ int cli_bad_option(int argc, char **argv)
 	return cli_usage("option %s is not known", word);
 }
 
-static uint64_t ram_bytes(void)
-{
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-bool cli_parse_size(const char *text, uint64_t *out)
-{
-	static const char suffixes[] = "KMGT";
-	char *end;
-	unsigned shift = 0;
-	unsigned long long v;
-	const char *s;
-
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (errno || end == text || strchr("+- \t", text[0]))
-		return false;
-	if (!strcmp(end, "%")) {
-		*out = v > 100 ? 0 : ram_bytes() / 100 * v;
-		return v && v <= 100;
-	}
-	if (*end && (s = strchr(suffixes, *end >= 'a' ? *end - 32 : *end))) {
-		shift = 10 * (unsigned)(s - suffixes + 1);
-		end++;
-	}
-	if (!strcmp(end, "iB") || !strcmp(end, "B"))
-		end += strlen(end);
-	if (*end || !v || v > (UINT64_MAX >> 1) >> shift)
-		return false;
-	*out = (uint64_t)v << shift;
-	return true;
-}
-
 bool cli_parse_count(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	char *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cli.h - what the commands of `shelf` share: the table of commands, messages,
+ * cli.h - what the commands of `shelf` share, all but `run`, which front/ does: the table of commands, messages,
  * progress, clean interruption.  Exit status: 0, 1 (what was asked failed), 2 (usage).
  */
 #ifndef SHELF_CLI_CLI_H
@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "size.h"
 
 #define EXIT_OK 0
 #define EXIT_FAILED 1
@@ -33,8 +35,6 @@ int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_bad_option(int argc, char **argv);
 extern const struct command *cli_current;
 
-/* Bytes with a suffix K, M, G, T (powers of 1024) or none, or a percentage of RAM.  False: not a size. */
-bool cli_parse_size(const char *text, uint64_t *out);
 bool cli_parse_count(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 void cli_format_size(uint64_t bytes, char out[16]);
 
@@ -46,10 +46,6 @@ void progress_clear(void);
 void cli_catch_interrupts(void);
 bool cli_interrupted(void);
 int cli_interrupted_status(void);
-
-/* shelf_remove(), and what `shelf run` has beside the shelf (manage.c). */
-int cli_remove_shelf(const char *name, char *why);
-void cli_remove_carriers(const char *name); /* of messages that were in flight when this `shelf run` ended */
 
 /* All shelves of this machine in order of names (report.c).  False: one, or their directory, could not be looked at. */
 bool cli_each_shelf(bool (*look_at)(const char *name, void *ctx), void *ctx);

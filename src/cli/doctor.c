@@ -24,7 +24,7 @@
 #include "base/syscall.h"
 #include "cli.h"
 #include "doctor.h"
-#include "run.h"
+#include "places.h"
 #include "run/table.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
@@ -209,6 +209,27 @@ static int run_child(char *const argv[], const char *ask, char *out, size_t size
 
 static char self_path[] = "/proc/self/exe";
 
+static bool find_library(void)
+{
+	char here[PATH_MAX];
+
+	if (place_library(doctor.library))
+		return true;
+	place_here(here);
+	cli_error("libshelf-run.so is not installed beside %s, where the loader can find it", here);
+	return false;
+}
+
+/* The program that people start, which runs others on a shelf. */
+static bool find_front(char path[PATH_MAX])
+{
+	static const char *const beside[] = {"/shelf", "/../../bin/shelf"};
+	char here[PATH_MAX];
+
+	place_here(here);
+	return place_beside(here, beside, 2, path);
+}
+
 static void check_attach(void)
 {
 	char *argv[] = {self_path, (char[]){"--version"}, NULL}, out[512];
@@ -230,7 +251,7 @@ static int print_calls(void)
 	char *argv[] = {self_path, (char[]){"--version"}, NULL};
 	static char out[65536];
 
-	if (!run_find_library(doctor.library))
+	if (!find_library())
 		return EXIT_FAILED;
 	if (run_child(argv, "calls", out, sizeof(out)) || !strchr(out, '\t')) {
 		cli_error("a program with %s did not start", doctor.library);
@@ -315,7 +336,7 @@ static void check_self(void)
 {
 	const char *tmp = getenv("TMPDIR");
 	char dir[PATH_MAX], out[1024], self[PATH_MAX];
-	ssize_t n = readlink(self_path, self, sizeof(self) - 1);
+	bool found = find_front(self);
 	char *argv[] = {self, (char[]){"run"}, (char[]){"--size"}, (char[]){"64M"}, (char[]){"--at"}, dir, (char[]){"--"}, self,
 			(char[]){"doctor"}, (char[]){"--self-check"}, dir, NULL};
 	int status;
@@ -325,11 +346,10 @@ static void check_self(void)
 		return;
 	}
 	snprintf(dir, sizeof(dir), "%.4000s/shelf-doctor.XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
-	if (n < 0 || !mkdtemp(dir)) {
-		say(FAILED, "self-check", "%s: %s", dir, strerror(errno));
+	if (!found || !mkdtemp(dir)) {
+		say(FAILED, "self-check", "%s: %s", found ? dir : "the program shelf", strerror(errno));
 		return;
 	}
-	self[n] = '\0';
 	status = run_child(argv, NULL, out, sizeof(out));
 	out[strcspn(out, "\n")] = '\0';
 	if (status == 0)
@@ -344,9 +364,9 @@ static void check_self(void)
 
 static int examine(void)
 {
-	if (!run_find_library(doctor.library))
+	if (!find_library())
 		return EXIT_FAILED;
-	run_find_tables(doctor.tables);
+	place_tables(environ, doctor.tables);
 	if (doctor.json)
 		fputs("[", stdout);
 	check_libs();

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* manage.c - create, rm: shelves come and go. */
 #include <errno.h>
-#include <dirent.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <shelf/shelf.h>
 
 #include "cli.h"
+#include "nodes.h"
 
 static int create_command(int argc, char **argv)
 {
@@ -71,57 +68,6 @@ const struct command command_create = {
 		"\n"
 		"Exit status: 0, 1 it could not be made, 2 usage.\n",
 };
-
-#define SOCKET_ROOM 40 /* as the runtime of `shelf run` has it */
-
-/* The folder in which `shelf run` has the kernel's half of FIFOs and sockets.  False: no such shelf. */
-static bool find_nodes(const char *name, char *path, size_t size)
-{
-	const char *shm = secure_getenv("SHELF_SHM_DIR");
-	struct stat st;
-
-	shm = shm && *shm ? shm : "/dev/shm";
-	snprintf(path, size, "%s/shelf.%s", shm, name);
-	if (strchr(name, '/') || stat(path, &st))
-		return false;
-	snprintf(path, size, "%s/shelf-nodes.%lx", strlen(shm) > SOCKET_ROOM ? "/tmp" : shm, (unsigned long)st.st_ino);
-	return true;
-}
-
-/* All that begin with `start`. */
-static void remove_nodes(const char *folder, const char *start)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && !strncmp(e->d_name, start, strlen(start)))
-			unlinkat(dirfd(dir), e->d_name, 0);
-	if (dir)
-		closedir(dir);
-}
-
-void cli_remove_carriers(const char *name)
-{
-	char folder[PATH_MAX], start[32];
-
-	snprintf(start, sizeof(start), "c-%ld-", (long)getpid());
-	if (find_nodes(name, folder, sizeof(folder)))
-		remove_nodes(folder, start);
-}
-
-int cli_remove_shelf(const char *name, char *why)
-{
-	char folder[PATH_MAX];
-	bool nodes = find_nodes(name, folder, sizeof(folder));
-	int err = shelf_remove(name, why);
-
-	if (!err && nodes) {
-		remove_nodes(folder, "");
-		rmdir(folder);
-	}
-	return err;
-}
 
 static int rm_command(int argc, char **argv)
 {

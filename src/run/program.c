@@ -16,17 +16,45 @@ static bool read_part(const struct program_file *f, const struct program_head *h
 	return true;
 }
 
+/* The first header of TYPE. */
+static bool find_header(const struct program_file *f, const struct program_head *head, uint32_t type, Elf64_Phdr *ph)
+{
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
+
+	for (unsigned i = 0; i < eh->e_phnum; i++) {
+		if (!read_part(f, head, ph, sizeof(*ph), eh->e_phoff + i * sizeof(*ph)))
+			return false;
+		if (ph->p_type == type)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the loader takes part: there is a PT_INTERP. */
 static bool is_dynamic(const struct program_file *f, const struct program_head *head)
 {
-	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
 	Elf64_Phdr ph;
 
-	for (unsigned i = 0; i < eh->e_phnum; i++) {
-		if (!read_part(f, head, &ph, sizeof(ph), eh->e_phoff + i * sizeof(ph)))
-			return false;
-		if (ph.p_type == PT_INTERP)
+	return find_header(f, head, PT_INTERP, &ph);
+}
+
+/* The command `shelf`: below a shelf it only executes another program. */
+static bool is_front(const struct program_file *f, const struct program_head *head)
+{
+	static const char name[] = PROGRAM_FRONT_NOTE;
+	_Alignas(4) char notes[256];
+	Elf64_Phdr ph;
+	long n, at = 0;
+
+	if (!find_header(f, head, PT_NOTE, &ph))
+		return false;
+	n = f->read(f, notes, min_of(sizeof(notes), (size_t)ph.p_filesz), (off_t)ph.p_offset);
+	while (at + (long)(sizeof(Elf64_Nhdr) + sizeof(name)) <= n) {
+		const Elf64_Nhdr *note = (const Elf64_Nhdr *)(notes + at);
+
+		if (note->n_namesz == sizeof(name) && !memcmp(note + 1, name, sizeof(name)))
 			return true;
+		at += (long)(sizeof(*note) + ALIGN_UP((size_t)note->n_namesz, 4) + ALIGN_UP((size_t)note->n_descsz, 4));
 	}
 	return false;
 }
@@ -61,7 +89,7 @@ enum program_kind program_look(const struct program_file *f, const char *path, s
 		return PROGRAM_OTHER;
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return PROGRAM_FOREIGN;
-	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !is_loader(path))
+	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !is_loader(path) && !is_front(f, head))
 		return PROGRAM_STATIC;
 	return gains_rights(f) ? PROGRAM_RIGHTS : PROGRAM_PLAIN;
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+#define PROGRAM_FRONT_NOTE "shelf" /* the name of a note in the command `shelf`, which has no loader and is let through */
+
 enum program_kind {
 	PROGRAM_PLAIN,
 	PROGRAM_SCRIPT, /* "#!" */

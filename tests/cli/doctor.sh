@@ -36,6 +36,9 @@ status 1 "no place for shelves" env SHELF_SHM_DIR=/nonexistent "$SHELF" doctor
 check "is told" grep -qE '^failed +/nonexistent .*SHELF_SHM_DIR' .out
 check "and the self-check fails" grep -qE '^failed +self-check' .out
 mkdir alone && cp "$SHELF" alone/shelf
+status 1 "no commands" alone/shelf doctor
+told "shelf-commands is not installed" "is told"
+cp "$(dirname "$SHELF")/shelf-commands" alone
 status 1 "no library" alone/shelf doctor
 told "libshelf-run.so is not installed" "is told"
 status 2 "doctor with an argument" "$SHELF" doctor x

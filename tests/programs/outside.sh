@@ -29,6 +29,38 @@ if has busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
 	run sh -c "busybox ls $at" >"$work/out" 2>"$work/err"
 	says "statically linked" "a static program from a shell"
 fi
+ends 0 "the command itself, on a shelf" run "$SHELF" ls
+ends 0 "and by its name" env PATH="$(dirname "$SHELF"):$PATH" "$SHELF" run --size 64M --at "$at" -- sh -c 'shelf df'
+
+# how programs are named and found, and how options are written
+mkdir -p "$work/path/dir" "$work/path/sub/tool"
+printf 'echo "$0 $1 $#"; exit 5\n' >"$work/path/script"
+chmod +x "$work/path/script"
+printf '#!/bin/sh\nexit 6\n' >"$work/path/dir/tool"
+cp "$work/path/dir/tool" "$work/path/plain"
+chmod +x "$work/path/dir/tool"
+ends 5 "a script without #!" run "$work/path/script" a b
+if grep -qx "$work/path/script a 2" "$work/out"; then pass; else fail "its name and arguments" "$work/out"; fi
+ends 6 "a program of PATH behind a folder of its name" env PATH="$work/path/sub:$work/path/dir:$PATH" "$SHELF" run --at "$at" tool
+ends 126 "a file that is not executable" env PATH="$work/path:$PATH" "$SHELF" run --at "$at" plain
+ends 127 "a program that PATH has not" env PATH="$work/path" "$SHELF" run --at "$at" tool
+ends 127 "a program without a name" run ""
+ends 0 "many arguments" run sh -c '[ $# = 20000 ]' sh $(seq 20000)
+ends 7 "options with =, and shortened" "$SHELF" run --si=64M --a "$at" --stri sh -c 'exit 7'
+ends 2 "a beginning of two options" "$SHELF" run --s 64M true
+ends 2 "--strict with a value" "$SHELF" run --strict=1 true
+says "no value is wanted" "--strict with a value"
+ends 2 "--name without one" "$SHELF" run --name
+says "a value is wanted" "--name without one"
+ends 2 "a bad size" "$SHELF" run --size 12Q true
+ends 126 "a file in the prefix's place" "$SHELF" run --at "$work/path/script" true
+ends 126 "a prefix with something in it" "$SHELF" run --at "$work/path" true
+says "is not empty" "a prefix with something in it"
+ln -s "$at" "$work/link"
+ends 0 "a prefix by a link" "$SHELF" run --size 64M --at "$work/link" sh -c "echo x >$at/f && cat $work/link/f"
+ends 0 "a prefix that is made" "$SHELF" run --size 64M --at "$work/path/made" sh -c "echo x >$work/path/made/f"
+ends 0 "nothing open but what is held" sh -c "'$SHELF' run --size 64M --at '$at' sh -c 'echo x >$at/f; test -s $at/f' <&- >&- 2>&-"
+
 cp "$SHELF" "$work/alone"
 ends 126 "the library is not there" "$work/alone" run --at "$at" touch "$at/made"
 if [ -z "$(ls -A "$at")" ]; then pass; else fail "nothing is written to the host's directory" /dev/null; fi

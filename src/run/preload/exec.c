@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "run/preload/exec.h"
-#include "run/preload/libc.h"
+#include "run/alone/libc.h"
 #include "run/preload/paths.h"
 #include "run/program.h"
 

@@ -20,7 +20,7 @@
 
 #include "run/attach.h"
 #include "run/preload/calls.h"
-#include "run/preload/libc.h"
+#include "run/alone/libc.h"
 #include "run/preload/strict.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * front.h - the program `shelf`: it runs programs on a shelf itself, and leaves all other commands to shelf-commands.
+ *
+ * `shelf run` is started as often as what it runs, so this program has no libc behind it (run/alone/start.c says why): it is
+ * made of the layers, raw system calls, and the little of run/alone/.  Where that cannot be had (sanitizers), the same
+ * sources are an ordinary program.
+ */
+#ifndef SHELF_CLI_FRONT_FRONT_H
+#define SHELF_CLI_FRONT_FRONT_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include <shelf/shelf.h>
+
+#define EXIT_OK 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+#define EXIT_NOT_STARTED 126
+#define EXIT_NOT_FOUND 127
+
+struct run {
+	const char *name;
+	const char *at;
+	struct shelf_options options;
+	bool keep; /* --name: the shelf stays */
+	bool strict;
+	char **argv; /* of the program */
+	char **envp; /* ours */
+	char scratch[64];
+	char prefix[PATH_MAX];
+	char library[PATH_MAX];
+	char tables[PATH_MAX];
+};
+
+/* say.c: "shelf run: message" on standard error. */
+void front_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, then how to get help; returns EXIT_USAGE. */
+int front_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What is said of an error. */
+const char *front_reason(long err);
+
+/* options.c: ARGV is "run", its options, the program.  EXIT_OK, or another status after a message. */
+int front_options(struct run *r, char **argv);
+
+/* run.c: the whole of `shelf run`.  Its exit status. */
+int front_run(struct run *r);
+
+/* start.c: the program as execvp() would start it, with ENVP.  Its pid, or -errno. */
+long front_start(char **argv, char **envp, const char *path);
+/* The file that execvp() takes for NAME.  -ENOENT, -EACCES. */
+long front_find(const char *name, const char *dirs, char path[PATH_MAX]);
+/* How the process ended: a wait status. */
+int front_wait(long pid);
+/* STATUS as ours: what ended the program ends us, without another core file. */
+int front_pass_on(int status);
+/* Keys reach the program as well: it decides, we wait for it. */
+void front_leave_keys(void);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.c - `shelf run`: a program and its children on a shelf.
+ *
+ * Makes or finds the shelf, tells the preloaded library where it is by its environment, and waits. The
+ * program's own exit status, or the signal that ended it, becomes ours. What processes left behind that were killed is
+ * taken apart when the program ends, and whenever another process waits for them.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/base.h"
+#include "base/syscall.h"
+#include "cli/nodes.h"
+#include "cli/places.h"
+#include "front.h"
+#include "run/alone/libc.h"
+#include "run/program.h"
+
+/* ---- the prefix -------------------------------------------------------------------------------- */
+
+static bool only_dots(const char *list, long n)
+{
+	for (long at = 0; at < n;) {
+		const struct dirent64 *e = (const struct dirent64 *)(list + at);
+
+		at += e->d_reclen;
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			return false;
+	}
+	return true;
+}
+
+static bool directory_is_empty(long dir)
+{
+	_Alignas(8) char list[1024];
+	long n;
+
+	do
+		n = sys_call3(SYS_getdents64, dir, (long)list, sizeof(list));
+	while (n > 0 && only_dots(list, n));
+	return n == 0;
+}
+
+static long open_prefix(const char *at)
+{
+	return sys_call3(SYS_open, (long)at, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+/* Its canonical path. */
+static bool spell_prefix(struct run *r, long dir)
+{
+	char link[64];
+	long n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%ld", dir);
+	n = sys_call3(SYS_readlink, (long)link, (long)r->prefix, sizeof(r->prefix) - 1);
+	r->prefix[n > 0 ? n : 0] = '\0';
+	return n > 0 && *r->prefix == '/';
+}
+
+static bool check_prefix(struct run *r, long dir)
+{
+	if (!spell_prefix(r, dir)) {
+		front_error("%s: cannot be read for its own path; is /proc mounted?", r->at);
+		return false;
+	}
+	if (!r->prefix[1]) {
+		front_error("%s: an empty directory is wanted", r->at);
+		return false;
+	}
+	if (!directory_is_empty(dir)) {
+		front_error("%s: is not empty; --at DIR names an empty directory to show the shelf at", r->at);
+		return false;
+	}
+	return true;
+}
+
+/* The directory that stands for the shelf must be there and empty: programs see the shelf in its place. */
+static bool find_prefix(struct run *r)
+{
+	long err, dir = open_prefix(r->at);
+	bool ok;
+
+	if (dir == -ENOENT) {
+		err = sys_call3(SYS_mkdir, (long)r->at, 0555, 0);
+		if (err && err != -EEXIST) {
+			front_error("%s: cannot be made (%s); --at DIR names an empty directory to show the shelf at", r->at,
+				    front_reason(err));
+			return false;
+		}
+		dir = open_prefix(r->at);
+	}
+	if (dir < 0) {
+		front_error("%s: %s", r->at, dir == -ENOTDIR ? "an empty directory is wanted" : front_reason(dir));
+		return false;
+	}
+	ok = check_prefix(r, dir);
+	sys_call3(SYS_close, dir, 0, 0);
+	return ok;
+}
+
+static bool find_library(struct run *r)
+{
+	char here[PATH_MAX];
+
+	if (place_library(r->library))
+		return true;
+	place_here(here);
+	front_error("libshelf-run.so is not installed beside %s, where the loader can find it", here);
+	return false;
+}
+
+/* ---- the shelf -------------------------------------------------------------------------------------- */
+
+/* Made or found, and let go: while we wait nobody but the program uses it. */
+static bool find_shelf(struct run *r)
+{
+	struct shelf_task *keeper;
+	struct shelf *shelf = NULL;
+	char why[SHELF_WHY];
+	int err = -ENOENT;
+
+	if (r->keep)
+		err = shelf_attach(r->name, 0, &shelf, why);
+	if (!r->keep) {
+		snprintf(r->scratch, sizeof(r->scratch), "run-%ld", sys_call3(SYS_getpid, 0, 0, 0));
+		r->name = r->scratch;
+	}
+	if (err == -ENOENT)
+		err = shelf_create(r->name, &r->options, &shelf, why);
+	if (err) {
+		front_error("%s", why);
+		return false;
+	}
+	/* Keeps what is in flight between processes for as long as we live, attached or not: preload/carry.c. */
+	err = shelf_task_create(shelf, NULL, &keeper);
+	if (err)
+		front_error("%s: no room for a task: %s", r->name, front_reason(err));
+	shelf_detach(shelf);
+	return !err;
+}
+
+/* A shelf that stays: attaching once more closes what the dead had open. */
+static void clean_up(struct run *r)
+{
+	struct shelf_task *keeper;
+	struct shelf *shelf;
+	char why[SHELF_WHY];
+
+	if (!r->keep) {
+		cli_remove_shelf(r->name, why);
+		return;
+	}
+	cli_remove_carriers(r->name);
+	if (shelf_attach(r->name, 0, &shelf, NULL))
+		return;
+	if (!shelf_task_find(shelf, (pid_t)sys_call3(SYS_getpid, 0, 0, 0), &keeper))
+		shelf_task_exit(keeper);
+	shelf_detach(shelf);
+}
+
+/* ---- the environment ---------------------------------------------------------------------------------- */
+
+static const char *const our_variables[] = {"LD_PRELOAD", "SHELF_RUN", "SHELF_RUN_DIR", "SHELF_RUN_TABLES"};
+
+static bool is_ours(const char *entry)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(our_variables); i++) {
+		size_t n = strlen(our_variables[i]);
+
+		if (!strncmp(entry, our_variables[i], n) && entry[n] == '=')
+			return true;
+	}
+	return false;
+}
+
+static unsigned count_strings(char **v)
+{
+	unsigned n = 0;
+
+	while (v[n])
+		n++;
+	return n;
+}
+
+/* What of the environment is not ours; where the next one goes. */
+static char **copy_others(char **to, char **envp)
+{
+	for (; *envp; envp++)
+		if (!is_ours(*envp))
+			*to++ = *envp;
+	return to;
+}
+
+/* The program in the environment that makes it run on the shelf.  Its pid, or -errno. */
+static long start_program(struct run *r, const char *path)
+{
+	const char *theirs = libc_env(r->envp, "LD_PRELOAD"), *dir = libc_env(r->envp, "SHELF_SHM_DIR");
+	char preload[PATH_MAX + (theirs ? strlen(theirs) : 0) + 16], state[PATH_MAX + 384];
+	char place[dir ? strlen(dir) + 16 : 1], tables[PATH_MAX + 32];
+	char *env[count_strings(r->envp) + ARRAY_SIZE(our_variables) + 1], **end = copy_others(env, r->envp);
+
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "");
+	snprintf(state, sizeof(state), "SHELF_RUN=%c%ld:%s%s", r->strict ? '4' : '0', sys_call3(SYS_getpid, 0, 0, 0), r->name,
+		 r->prefix);
+	snprintf(tables, sizeof(tables), "SHELF_RUN_TABLES=%s", r->tables);
+	*end++ = preload;
+	*end++ = state;
+	if (dir) {
+		snprintf(place, sizeof(place), "SHELF_RUN_DIR=%s", dir);
+		*end++ = place;
+	}
+	if (*r->tables)
+		*end++ = tables;
+	*end = NULL;
+	return front_start(r->argv, env, path);
+}
+
+/* ---- the program --------------------------------------------------------------------------------------- */
+
+static long host_read(const struct program_file *f, void *buf, size_t n, off_t at)
+{
+	return sys_call6(SYS_pread64, f->fd, (long)buf, (long)n, at, 0, 0);
+}
+
+static long host_stat(const struct program_file *f, struct stat *st)
+{
+	return sys_call3(SYS_fstat, f->fd, (long)st, 0);
+}
+
+/* What the program's own exec refuses (preload/exec.c) is refused for the first one too. */
+static bool may_start(const char *path)
+{
+	struct program_file f = {host_read, host_stat, (int)sys_call3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0)};
+	struct program_head head;
+	const char *why;
+
+	if (f.fd < 0)
+		return true; /* exec says what is wrong */
+	why = program_refusal(program_look(&f, path, &head));
+	if (why)
+		front_error("%s %s", path, why);
+	sys_call3(SYS_close, f.fd, 0, 0);
+	return !why;
+}
+
+static int run_program(struct run *r)
+{
+	char path[PATH_MAX];
+	long pid = front_find(r->argv[0], libc_env(r->envp, "PATH"), path);
+
+	if (!pid && !may_start(path))
+		return W_EXITCODE(EXIT_NOT_STARTED, 0);
+	if (!pid)
+		pid = start_program(r, path);
+	if (pid < 0) {
+		front_error("%s: %s", r->argv[0], front_reason(pid));
+		return W_EXITCODE(pid == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_STARTED, 0);
+	}
+	front_leave_keys();
+	return front_wait(pid);
+}
+
+int front_run(struct run *r)
+{
+	int status;
+
+	if (libc_env(r->envp, "SHELF_RUN")) {
+		front_error("this process runs on a shelf already; a shelf in a shelf is not supported");
+		return EXIT_FAILED;
+	}
+	if (!find_library(r) || !find_prefix(r) || !find_shelf(r))
+		return EXIT_NOT_STARTED;
+	place_tables(r->envp, r->tables);
+	status = run_program(r);
+	clean_up(r);
+	return front_pass_on(status);
+}
