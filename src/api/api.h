@@ -121,6 +121,8 @@ int use_begin_pinned(struct use *u, struct shelf_task *t, int fd, bool raw);
 /* use_begin_pinned() for a call that changes something. */
 int use_begin_change(struct use *u, struct shelf_task *t, int fd, bool raw);
 int use_pos_lock_slow(struct use *u);
+/* Ends the use, which is pinned, after a change of which `event` tells those who watch; 0: Linux would not. */
+int use_changed(struct use *u, int err, uint32_t event);
 
 static inline bool use_alone(const struct use *u)
 {
@@ -178,6 +180,8 @@ struct hold {
 int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path, unsigned walk_flags);
 /* Returns `result`, for the caller's last line. */
 int64_t hold_end(struct hold *h, int64_t result);
+/* The same for a change of attributes, of which `event` tells those who watch; 0: Linux would not. */
+int hold_changed(struct hold *h, int err, uint32_t event);
 
 /* ---- calls that walk by themselves (ramfs.h) ------------------------------------------------------ */
 
@@ -272,6 +276,20 @@ int api_map_open(struct shelf_task *t, int fd, int min, struct api_map *out);
 void api_map_close(struct shelf_task *t, int fd);
 /* What had left the file at `drops` (ramfs_map_drops) is mapped by this process no more. */
 void api_map_settle(struct shelf_task *t, int fd, uint32_t drops);
+/*
+ * inotify.c.  An instance that goes with a descriptor of the kernel's stands at a hidden number; special/inotify.h says what
+ * its token is.  make: at exactly that number, -EMFILE: taken.  token: the token's wd, 0 if it is not armed, or -errno.
+ * rm: 1, and *host: it is the kernel's watch.  merge: N bytes that the kernel's read gave are in `buf` of `size` bytes;
+ * what is there then, -EAGAIN: nothing for the program was among it, -EINVAL: the next event does not fit.
+ */
+int api_inotify_make(struct shelf_task *t, int fd);
+int api_inotify_token(struct shelf_task *t, int fd, uint64_t *id);
+int api_inotify_arm(struct shelf_task *t, int fd, const char *path, int wd); /* -EEXIST: it is */
+int api_inotify_add(struct shelf_task *t, int fd, int dirfd, const char *path, uint32_t mask);
+int api_inotify_rm(struct shelf_task *t, int fd, int wd, int *host);
+int api_inotify_host_wd(struct shelf_task *t, int fd, int wd);
+ssize_t api_inotify_merge(struct shelf_task *t, int fd, void *buf, size_t n, size_t size);
+int64_t api_inotify_bytes(struct shelf_task *t, int fd);
 ssize_t api_path_of(struct shelf_task *t, int fd, char *buf, size_t size);
 
 /* open.c: a descriptor's limit */

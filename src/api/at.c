@@ -109,6 +109,13 @@ int64_t hold_end(struct hold *h, int64_t result)
 	return result;
 }
 
+int hold_changed(struct hold *h, int err, uint32_t event)
+{
+	if (!err && event)
+		notify_inode(h->w.self, h->inode, event);
+	return (int)hold_end(h, err);
+}
+
 /* ---- call --------------------------------------------------------------------------------------- */
 
 int call_begin(struct who *w, struct shelf_task *t)

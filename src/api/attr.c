@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* attr.c - chmod, chown, utimensat. */
+#include <sys/inotify.h>
+
 #include "api/api.h"
 
 #define ATTR_FLAGS (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)
@@ -24,7 +26,7 @@ int shelf_fchmodat2(struct shelf_task *t, int dirfd, const char *path, mode_t mo
 	if (flags & ~ATTR_FLAGS)
 		return -EINVAL;
 	err = hold_begin(&h, t, dirfd, path, walk_of(flags));
-	return err ? err : (int)hold_end(&h, chmod_inode(&h.w, h.inode, mode));
+	return err ? err : hold_changed(&h, chmod_inode(&h.w, h.inode, mode), IN_ATTRIB);
 }
 
 int shelf_fchmodat(struct shelf_task *t, int dirfd, const char *path, mode_t mode)
@@ -45,11 +47,15 @@ int shelf_fchmod(struct shelf_task *t, int fd, mode_t mode)
 	if (err)
 		return err;
 	err = file_has_inode(u.f) ? chmod_inode(&u.w, u.f->inode, mode) : -EINVAL;
-	use_end(&u);
-	return err;
+	return use_changed(&u, err, IN_ATTRIB);
 }
 
 /* ---- owner ---------------------------------------------------------------------------------- */
+
+static uint32_t owner_event(uid_t uid, gid_t gid)
+{
+	return uid != (uid_t)-1 || gid != (gid_t)-1 ? IN_ATTRIB : 0;
+}
 
 int shelf_fchownat(struct shelf_task *t, int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
 {
@@ -59,7 +65,7 @@ int shelf_fchownat(struct shelf_task *t, int dirfd, const char *path, uid_t uid,
 	if (flags & ~ATTR_FLAGS)
 		return -EINVAL;
 	err = hold_begin(&h, t, dirfd, path, walk_of(flags));
-	return err ? err : (int)hold_end(&h, attr_chown(&h.w, h.inode, uid, gid));
+	return err ? err : hold_changed(&h, attr_chown(&h.w, h.inode, uid, gid), owner_event(uid, gid));
 }
 
 int shelf_chown(struct shelf_task *t, const char *path, uid_t uid, gid_t gid)
@@ -80,8 +86,7 @@ int shelf_fchown(struct shelf_task *t, int fd, uid_t uid, gid_t gid)
 	if (err)
 		return err;
 	err = file_has_inode(u.f) ? attr_chown(&u.w, u.f->inode, uid, gid) : -EINVAL;
-	use_end(&u);
-	return err;
+	return use_changed(&u, err, owner_event(uid, gid));
 }
 
 /* ---- times ---------------------------------------------------------------------------------- */
@@ -95,6 +100,14 @@ static bool nsec_valid(long nsec)
 static bool times_omitted(const struct timespec times[2])
 {
 	return times && times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
+}
+
+/* One time alone looks like a read or a write to those who watch. */
+static uint32_t times_event(const struct timespec times[2])
+{
+	if (times && times[0].tv_nsec == UTIME_OMIT)
+		return IN_MODIFY;
+	return times && times[1].tv_nsec == UTIME_OMIT ? IN_ACCESS : IN_ATTRIB;
 }
 
 static int utimens_inode(struct who *w, struct inode *inode, const struct timespec times[2])
@@ -117,8 +130,7 @@ static int utimens_fd(struct shelf_task *t, int fd, const struct timespec times[
 	if (err)
 		return err;
 	err = file_has_inode(u.f) ? utimens_inode(&u.w, u.f->inode, times) : -EINVAL;
-	use_end(&u);
-	return err;
+	return use_changed(&u, err, times_event(times));
 }
 
 int shelf_utimensat(struct shelf_task *t, int dirfd, const char *path, const struct timespec times[2], int flags)
@@ -133,7 +145,7 @@ int shelf_utimensat(struct shelf_task *t, int dirfd, const char *path, const str
 	if (flags & ~ATTR_FLAGS)
 		return -EINVAL;
 	err = hold_begin(&h, t, dirfd, path, walk_of(flags));
-	return err ? err : (int)hold_end(&h, utimens_inode(&h.w, h.inode, times));
+	return err ? err : hold_changed(&h, utimens_inode(&h.w, h.inode, times), times_event(times));
 }
 
 int shelf_futimens(struct shelf_task *t, int fd, const struct timespec times[2])

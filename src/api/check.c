@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "api/check_priv.h"
+#include "special/inotify.h"
 
 #define BARRIER_NS 1000000000L
 #define PROGRESS_STEP 4096u
@@ -139,6 +140,7 @@ static int check_settle(struct check *c)
 {
 	slot_reap(c->self);
 	task_sweep(c->self);
+	inotify_settle(c->self);
 	return epoch_barrier(c->self, BARRIER_NS);
 }
 

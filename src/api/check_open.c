@@ -5,6 +5,7 @@
  * Tables that stand at an anchor (shelf/fdtable.h) are looked at too; how many users those have nobody can know.
  */
 #include "api/check_priv.h"
+#include "special/inotify.h"
 
 static unsigned long long number_of(const void *obj)
 {
@@ -12,6 +13,17 @@ static unsigned long long number_of(const void *obj)
 }
 
 /* ---- files -------------------------------------------------------------------------------------- */
+
+/* The name that it keeps. */
+static void check_opened(struct check *c, struct opened *o)
+{
+	if (!o)
+		return;
+	if (marks_add(&c->marks, o, sizeof(*o)) == MARK_NEW)
+		check_holds(c, o->dir, "an open file's name");
+	else
+		check_fault(c, false, "the name of an open file is damaged");
+}
 
 /* The first time that it is come upon: what it holds itself. */
 static bool file_new_to_us(struct check *c, struct fd_file *head)
@@ -22,6 +34,8 @@ static bool file_new_to_us(struct check *c, struct fd_file *head)
 		return false;
 	if (file_has_inode(file_of(head)))
 		check_holds(c, file_of(head)->inode, "an open file");
+	if (head->type < FD_TYPE_USER)
+		check_opened(c, load_acquire(&file_of(head)->opened)); /* pairs with fd_publish */
 	return true;
 }
 
@@ -226,6 +240,35 @@ static void count_of(struct check *c, const struct seen *s)
 	}
 }
 
+/* ---- watches ----------------------------------------------------------------------------------------- */
+
+static bool watch_mark(void *ctx, const void *obj, size_t bytes)
+{
+	struct check *c = ctx;
+
+	return marks_add(&c->marks, obj, bytes) == MARK_NEW;
+}
+
+static bool watch_file_known(void *ctx, const struct file *f)
+{
+	struct check *c = ctx;
+
+	return marks_has(&c->marks, f);
+}
+
+static void check_watches(struct check *c)
+{
+	struct inotify_check w = {watch_mark, watch_file_known, c, c->alone, c->repair, 0, false};
+
+	if (!segment_root(c->self->seg, SEG_ROOT_SPECIAL))
+		return;
+	inotify_check_each(c->self, &w);
+	if (w.damaged)
+		check_fault(c, false, "watches or their events are damaged");
+	if (w.orphans)
+		check_left(c, "%u inotify instances are nobody's", w.orphans);
+}
+
 void check_open(struct check *c)
 {
 	struct task_root *root = segment_root(c->self->seg, SEG_ROOT_TASKS);
@@ -239,6 +282,7 @@ void check_open(struct check *c)
 			s->done = true;
 		check_tasks(c, root);
 	}
+	check_watches(c);
 	for (n = 0; c->alone && n <= c->seen_mask; n++)
 		if (check_seen_at(c, n))
 			count_of(c, check_seen_at(c, n));

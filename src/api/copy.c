@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* copy.c - copy_file_range and sendfile between two files of the shelf. */
+#include <sys/inotify.h>
+
 #include "api/api.h"
 
 /* Two descriptors at once, both counted. */
@@ -17,6 +19,13 @@ static int pair_begin(struct pair *p, struct shelf_task *t, int in_fd, int out_f
 	if (err)
 		use_end(&p->in);
 	return err;
+}
+
+/* Data went from the one to the other. */
+static void pair_notify(struct pair *p)
+{
+	notify_file(p->in.w.self, p->in.f, IN_ACCESS);
+	notify_file(p->out.w.self, p->out.f, IN_MODIFY);
 }
 
 static void pair_end(struct pair *p)
@@ -141,6 +150,8 @@ ssize_t shelf_copy_file_range(struct shelf_task *t, int fd_in, off_t *off_in, in
 	if (!n)
 		n = copy_locked(&p, off_in, off_out, length);
 	pair_unlock(&p);
+	if (n > 0)
+		pair_notify(&p);
 	pair_end(&p);
 	return n;
 }
@@ -244,6 +255,8 @@ ssize_t shelf_sendfile(struct shelf_task *t, int out_fd, int in_fd, off_t *offse
 	if (!n)
 		n = send_locked(&p, offset, count);
 	pair_unlock(&p);
+	if (n > 0)
+		pair_notify(&p);
 	pair_end(&p);
 	return n;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* dir.c - listing directories, and where a task stands: cwd, root, umask. */
 #include <string.h>
+#include <sys/inotify.h>
 
 #include "api/api.h"
 
@@ -18,8 +19,10 @@ static int list_check(struct use *u, const void *buf, size_t size)
 static ssize_t list_once(struct use *u, void *buf, size_t size)
 {
 	uint64_t pos;
-	ssize_t n = use_pos_lock(u);
+	ssize_t n = notify_wanted(u->w.self) ? use_pin(u) : 0;
 
+	if (!n)
+		n = use_pos_lock(u);
 	if (n)
 		return n;
 	epoch_enter(u->w.self);
@@ -33,6 +36,8 @@ static ssize_t list_once(struct use *u, void *buf, size_t size)
 		use_touch(u); /* also when nothing fitted, as Linux */
 	epoch_exit(u->w.self);
 	use_pos_unlock(u);
+	if (n != -ENOTDIR && n != -ENOENT && u->pinned)
+		notify_file(u->w.self, u->f, IN_ACCESS);
 	return n;
 }
 

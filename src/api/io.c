@@ -7,6 +7,7 @@
  * cannot be done there (a locked inode, a large transfer, a pipe) pins the file and waits outside.
  * A read that makes the access time due (relatime) sets it afterwards.
  */
+#include <sys/inotify.h>
 #include <sys/uio.h>
 
 #include "api/api.h"
@@ -130,6 +131,18 @@ static ssize_t read_once(struct use *u, const struct io *io)
 	return n;
 }
 
+/* Somebody watches: the file is counted, so that they can be told. */
+static ssize_t read_heard(struct use *u, const struct io *io)
+{
+	ssize_t n = use_pin(u);
+
+	if (!n)
+		n = read_once(u, io);
+	if (n > 0)
+		notify_file(u->w.self, u->f, IN_ACCESS);
+	return n;
+}
+
 ssize_t io_read(struct shelf_task *t, int fd, struct io *io)
 {
 	struct use u;
@@ -141,6 +154,8 @@ ssize_t io_read(struct shelf_task *t, int fd, struct io *io)
 			return n;
 		if (unlikely(io->moves && u.w.self->seg->read_only))
 			n = -EROFS; /* the offset is shared */
+		else if (notify_wanted(u.w.self) && !u.w.self->seg->read_only)
+			n = read_heard(&u, io);
 		else
 			n = read_once(&u, io);
 		use_end(&u);
@@ -221,6 +236,24 @@ static ssize_t write_once(struct use *u, const struct io *io)
 	return n;
 }
 
+static ssize_t write_heard(struct use *u, const struct io *io)
+{
+	ssize_t n = use_pin(u);
+
+	if (!n)
+		n = write_once(u, io);
+	if (n > 0)
+		notify_file(u->w.self, u->f, IN_MODIFY);
+	return n;
+}
+
+static ssize_t write_any(struct use *u, const struct io *io)
+{
+	if (unlikely(u->w.self->seg->read_only))
+		return -EROFS;
+	return notify_wanted(u->w.self) ? write_heard(u, io) : write_once(u, io);
+}
+
 ssize_t io_write(struct shelf_task *t, int fd, struct io *io)
 {
 	struct use u;
@@ -230,7 +263,7 @@ ssize_t io_write(struct shelf_task *t, int fd, struct io *io)
 		n = use_begin(&u, t, fd, false);
 		if (unlikely(n))
 			return n;
-		n = unlikely(u.w.self->seg->read_only) ? -EROFS : write_once(&u, io);
+		n = write_any(&u, io);
 		use_end(&u);
 	} while (unlikely(n == USE_AGAIN));
 	return n;

@@ -9,6 +9,7 @@
  */
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/inotify.h>
 
 #include "api/api.h"
 
@@ -285,6 +286,14 @@ static int open_plain(struct opening *o)
 	return fd;
 }
 
+/* Somebody watches: the file is not published yet. */
+static __attribute__((cold)) void open_told(struct opening *o, struct file *f, const struct open_walk *found)
+{
+	notify_open_slow(o->w.self, f);
+	if (o->flags & O_TRUNC && !found->created && f->head.type == FD_TYPE_REG)
+		notify_file(o->w.self, f, IN_MODIFY);
+}
+
 /* The number and the object first. */
 static int open_leaving(struct opening *o)
 {
@@ -308,6 +317,8 @@ static int open_leaving(struct opening *o)
 		goto out_file;
 	file_fill(self, f, found.inode, type);
 	f->cred_id = cred_id_of(&o->w);
+	if (notify_wanted(self))
+		open_told(o, f, &found);
 	fd_publish(self, o->w.files, fd, &f->head, o->bits);
 	return fd;
 out_file:
@@ -318,6 +329,12 @@ out_number:
 	else
 		fd_cancel(self, o->w.files, fd);
 	return err;
+}
+
+/* An event is left behind, too. */
+static inline bool open_leaves(const struct opening *o)
+{
+	return o->flags & OPEN_LEAVES || notify_wanted(o->w.self);
 }
 
 static inline_always int open_how(struct shelf_task *t, int dirfd, const char *path, const struct open_how *how)
@@ -337,7 +354,7 @@ static inline_always int open_how(struct shelf_task *t, int dirfd, const char *p
 	o.path = path;
 	if (unlikely(o.w.self->seg->read_only))
 		return open_read_only(&o);
-	return o.flags & OPEN_LEAVES ? open_leaving(&o) : open_plain(&o);
+	return open_leaves(&o) ? open_leaving(&o) : open_plain(&o);
 }
 
 /* ---- the calls --------------------------------------------------------------------------------------- */
@@ -367,7 +384,7 @@ int api_reopen(struct shelf_task *t, int fd, int flags)
 	o.dirfd = fd;
 	o.path = "";
 	o.walk |= WALK_EMPTY_PATH;
-	return o.flags & OPEN_LEAVES ? open_leaving(&o) : open_plain(&o);
+	return open_leaves(&o) ? open_leaving(&o) : open_plain(&o);
 }
 
 int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min)
@@ -390,10 +407,13 @@ int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min)
 		return err;
 	}
 	fd = fd_reserve(o.w.self, o.w.files, min, FD_NUMBER_MAX);
-	if (fd < 0)
+	if (fd < 0) {
 		file_unmake(o.w.self, f);
-	else
-		fd_publish(o.w.self, o.w.files, fd, &f->head, FD_CLOEXEC_BIT);
+		return fd;
+	}
+	if (notify_wanted(o.w.self))
+		open_told(&o, f, &found);
+	fd_publish(o.w.self, o.w.files, fd, &f->head, FD_CLOEXEC_BIT);
 	return fd;
 }
 

@@ -2,7 +2,7 @@
 /*
  * read.c - shelf_read and shelf_pread: the common read, straight from the number to the copy.
  *
- * Common: a regular file open for reading, a part of one page that is there, and nobody writing.  All else - an error,
+ * Common: a regular file open for reading, a part of one page that is there, and nobody writing, nor watching.  All else - an error,
  * the end of the file, a hole, a writer at work - is found and told by io_read(), from the start.
  * Protection: one read section around all of it.
  * Shared lines written: none by a positional read; read() stores the file's offset, under its lock unless the thread
@@ -68,7 +68,7 @@ static inline_always size_t read_common(struct shelf_task *t, int fd, void *buf,
 	struct fd_file *head;
 	size_t n = 0;
 
-	if (unlikely(!self || load_relaxed(&t->hdr->poison))) /* relaxed: a flag */
+	if (unlikely(!self || load_relaxed(&t->hdr->poison) || load_relaxed(&t->hdr->watchers))) /* relaxed: flags */
 		return 0;
 	files = load_relaxed(&t->files); /* relaxed: changes only while no call runs */
 	epoch_enter_root(self, t->hdr->epoch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* space.c - the size of a file: truncate, fallocate. */
 #include <linux/falloc.h>
+#include <sys/inotify.h>
 
 #include "api/api.h"
 
@@ -24,9 +25,9 @@ static int truncate_inode(struct who *w, struct inode *inode, off_t length)
 	epoch_enter(w->self);
 	err = inode_permission_epoch(w, inode, MAY_WRITE);
 	epoch_exit(w->self);
-	if (!err && truncate_changes_nothing(inode, length))
-		return 0;
-	return err ? err : ramfs_truncate(w, inode, (uint64_t)length);
+	if (!err && !truncate_changes_nothing(inode, length))
+		err = ramfs_truncate(w, inode, (uint64_t)length);
+	return err;
 }
 
 int shelf_truncate(struct shelf_task *t, const char *path, off_t length)
@@ -37,7 +38,7 @@ int shelf_truncate(struct shelf_task *t, const char *path, off_t length)
 	if (length < 0)
 		return -EINVAL;
 	err = hold_begin(&h, t, AT_FDCWD, path, WALK_FOLLOW);
-	return err ? err : (int)hold_end(&h, truncate_inode(&h.w, h.inode, length));
+	return err ? err : hold_changed(&h, truncate_inode(&h.w, h.inode, length), IN_MODIFY);
 }
 
 int shelf_ftruncate(struct shelf_task *t, int fd, off_t length)
@@ -54,8 +55,7 @@ int shelf_ftruncate(struct shelf_task *t, int fd, off_t length)
 		err = -EINVAL;
 	else
 		err = ramfs_truncate(&u.w, u.f->inode, (uint64_t)length);
-	use_end(&u);
-	return err;
+	return use_changed(&u, err, IN_MODIFY);
 }
 
 #define FALLOC_SHIFTING (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | 0x80) /* 0x80: write zeroes, 6.17 */
@@ -99,6 +99,5 @@ int shelf_fallocate(struct shelf_task *t, int fd, int mode, off_t offset, off_t 
 	err = fallocate_check(u.f, mode, offset, length);
 	if (!err)
 		err = ramfs_fallocate(&u.w, u.f->inode, mode, (uint64_t)offset, (uint64_t)length);
-	use_end(&u);
-	return err;
+	return use_changed(&u, err, IN_MODIFY);
 }

@@ -58,3 +58,11 @@ LOCK_NO_ANALYSIS int use_pos_lock_slow(struct use *u)
 	u->pos_locked = true;
 	return 0;
 }
+
+int use_changed(struct use *u, int err, uint32_t event)
+{
+	if (!err && event)
+		notify_file(u->w.self, u->f, event);
+	use_end(u);
+	return err;
+}

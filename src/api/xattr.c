@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* xattr.c - extended attributes, by path, by the link itself, by descriptor. */
+#include <sys/inotify.h>
+
 #include "api/api.h"
 
 /* ---- on an inode --------------------------------------------------------------------------------- */
@@ -60,7 +62,7 @@ static int set_path(struct shelf_task *t, const char *path, unsigned walk, const
 	if (!err)
 		err = hold_begin(&h, t, AT_FDCWD, path, walk);
 
-	return err ? err : (int)hold_end(&h, xattr_set(&h.w, h.inode, name, value, size, flags));
+	return err ? err : hold_changed(&h, xattr_set(&h.w, h.inode, name, value, size, flags), IN_ATTRIB);
 }
 
 static ssize_t list_path(struct shelf_task *t, const char *path, unsigned walk, char *list, size_t size)
@@ -79,7 +81,7 @@ static int remove_path(struct shelf_task *t, const char *path, unsigned walk, co
 	if (!err)
 		err = hold_begin(&h, t, AT_FDCWD, path, walk);
 
-	return err ? err : (int)hold_end(&h, xattr_remove(&h.w, h.inode, name));
+	return err ? err : hold_changed(&h, xattr_remove(&h.w, h.inode, name), IN_ATTRIB);
 }
 
 ssize_t shelf_getxattr(struct shelf_task *t, const char *path, const char *name, void *value, size_t size)
@@ -160,9 +162,7 @@ int shelf_fsetxattr(struct shelf_task *t, int fd, const char *name, const void *
 		err = begin_fd(&u, t, fd);
 	if (err)
 		return err;
-	err = xattr_set(&u.w, u.f->inode, name, value, size, flags);
-	use_end(&u);
-	return err;
+	return use_changed(&u, xattr_set(&u.w, u.f->inode, name, value, size, flags), IN_ATTRIB);
 }
 
 ssize_t shelf_flistxattr(struct shelf_task *t, int fd, char *list, size_t size)
@@ -186,7 +186,5 @@ int shelf_fremovexattr(struct shelf_task *t, int fd, const char *name)
 		err = begin_fd(&u, t, fd);
 	if (err)
 		return err;
-	err = xattr_remove(&u.w, u.f->inode, name);
-	use_end(&u);
-	return err;
+	return use_changed(&u, xattr_remove(&u.w, u.f->inode, name), IN_ATTRIB);
 }

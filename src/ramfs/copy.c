@@ -66,6 +66,5 @@ ssize_t ramfs_copy_range(struct who *w, struct inode *in, uint64_t in_pos, struc
 	if (!done)
 		return n ? got : 0;
 	*out_pos += done;
-	data_notify(self, out);
 	return (ssize_t)done;
 }

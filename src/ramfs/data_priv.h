@@ -141,9 +141,6 @@ uint64_t data_fill_hole_locked(struct slot *self, struct inode *inode, uint64_t 
 void data_mark_written_locked(struct slot *self, struct inode *inode, uint64_t first, uint64_t end);
 void data_map_attach(void);
 
-/* Notify when done, the lock released. */
-void data_notify(struct slot *self, struct inode *inode);
-
 /* fallocate.c, shift.c, map.c: what INTENT_FALLOCATE's second argument says */
 enum fallocate_kind { FALLOCATE_PUNCH, FALLOCATE_ZERO, FALLOCATE_SHIFT, FALLOCATE_KEPT };
 int shift_collapse(struct who *w, struct inode *inode, uint64_t off, uint64_t len);

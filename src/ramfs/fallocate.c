@@ -284,7 +284,5 @@ int ramfs_fallocate(struct who *w, struct inode *inode, int mode, uint64_t off, 
 	lock_acquire(&inode->lock, &self->locker, LOCK_INODE);
 	err = fallocate_locked(w, inode, mode, off, len);
 	lock_release(&inode->lock, &self->locker, LOCK_INODE);
-	if (!err)
-		data_notify(self, inode);
 	return err;
 }

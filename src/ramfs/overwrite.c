@@ -15,7 +15,7 @@ static inline bool overwrite_is_plain(struct slot *self, struct inode *inode, si
 {
 	return !inode_gone(inode) && pos + n <= data_size(inode) &&
 	       !(load_relaxed(&inode->mode) & (S_ISUID | S_ISGID)) && !(load_relaxed(&inode->flags) & INODE_HAS_XATTR) &&
-	       !load_relaxed(&self->seg->hdr->watchers); /* a watch added at this moment may miss this event, as in notify() */
+	       !notify_wanted(self);
 }
 
 static inline_always size_t overwrite_locked(struct slot *self, struct inode *inode, const void *buf, size_t n,

@@ -242,13 +242,16 @@ static void rename_record(struct renaming *r)
 
 /* ---- carrying it out -------------------------------------------------------------------------------- */
 
+/* `over`: what the new name stood for. */
 static void notify_move(struct slot *self, struct inode *inode, struct inode *a, const char *from, struct inode *b,
-			const char *to)
+			const char *to, struct inode *over)
 {
 	uint32_t cookie = (uint32_t)inode_number(self); /* any number of its own will do */
 
 	notify(self, inode, a, from, IN_MOVED_FROM | names_isdir(inode), cookie);
 	notify(self, inode, b, to, IN_MOVED_TO | names_isdir(inode), cookie);
+	if (over)
+		notify(self, over, NULL, NULL, IN_ATTRIB | names_isdir(over), 0); /* the count of its links */
 	notify(self, inode, NULL, NULL, IN_MOVE_SELF, 0);
 }
 
@@ -258,15 +261,11 @@ static void rename_notify(struct renaming *r)
 	struct inode *a = r->from.parent, *b = r->to.parent;
 	const char *from = r->d1->name, *to = (r->d2 ? r->d2 : r->made)->name;
 
-	if (likely(!load_relaxed(&self->seg->hdr->watchers))) /* as in notify() */
+	if (likely(!notify_wanted(self)))
 		return;
-	notify_move(self, r->source, a, from, b, to);
+	notify_move(self, r->source, a, from, b, to, r->flags & RENAME_EXCHANGE ? NULL : r->target);
 	if (r->flags & RENAME_EXCHANGE)
-		notify_move(self, r->target, b, to, a, from);
-	else if (r->target)
-		notify(self, r->target, NULL, NULL, IN_ATTRIB, 0); /* the count of its links */
-	if (r->whiteout)
-		notify(self, r->whiteout, a, from, IN_CREATE, 0);
+		notify_move(self, r->target, b, to, a, from, NULL);
 }
 
 /* All locks held, in a section, which it leaves. */

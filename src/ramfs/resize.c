@@ -51,7 +51,6 @@ int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
 		truncate_tail_locked(self, inode, length);
 	intent_end(self);
 	lock_release(&inode->lock, &self->locker, LOCK_INODE);
-	data_notify(self, inode);
 	return 0;
 }
 

@@ -14,8 +14,6 @@
  * nothing is changed.
  * Limits: a run of new pages needs memory in one piece; where there is none, single pages serve.
  */
-#include <sys/inotify.h>
-
 #include "ramfs/data_priv.h"
 #include "segment/header.h"
 
@@ -30,11 +28,6 @@ void data_changed_locked(struct who *w, struct inode *inode, uint64_t now)
 		attr_kill_suid_locked(w, inode);
 	seq_store(&inode->mtime, now);
 	seq_store(&inode->ctime, now);
-}
-
-void data_notify(struct slot *self, struct inode *inode)
-{
-	notify(self, inode, NULL, NULL, IN_MODIFY, 0);
 }
 
 void data_zero_in_page(struct inode *inode, uint64_t from, uint64_t to)
@@ -301,13 +294,12 @@ int data_write_limit(const struct who *w, uint64_t pos, size_t *total)
 	return 0;
 }
 
-/* In a section only what is short and calls nobody; a counted reference serves the rest. */
+/* In a section only what is short and that nobody is told of; a counted reference serves the rest. */
 static bool write_may_start(struct slot *self, size_t total, unsigned flags)
 {
 	if (!(flags & WRITE_TRY) || !epoch_inside(self))
 		return true;
-	/* Relaxed: a watch added at this moment may miss this event, as in notify(). */
-	return total <= DATA_ATOMIC && !load_relaxed(&self->seg->hdr->watchers);
+	return total <= DATA_ATOMIC && !notify_wanted(self);
 }
 
 ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t *pos,
@@ -340,9 +332,7 @@ ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov,
 	if (!n)
 		n = data_write_locked(&d, total);
 	lock_release(&inode->lock, &self->locker, LOCK_INODE);
-	if (n > 0)
-		data_notify(self, inode);
-	else if (n == -ENOSPC && (flags & WRITE_TRY) && epoch_inside(self))
+	if (n == -ENOSPC && (flags & WRITE_TRY) && epoch_inside(self))
 		return -EAGAIN; /* outside a section retired memory can be had back */
 	return n;
 }

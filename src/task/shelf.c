@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ramfs/ramfs.h"
+#include "special/inotify.h"
 #include "task/task_priv.h"
 
 #define SHELVES_MAX 64
@@ -61,6 +62,8 @@ static int layers_attach(struct segment *seg)
 	if (!err)
 		err = ramfs_attach(seg);
 	if (!err)
+		err = inotify_attach(seg);
+	if (!err)
 		err = task_layer_attach(seg);
 	return err;
 }
@@ -69,7 +72,7 @@ static int layers_attach(struct segment *seg)
 static bool layers_are_there(const struct segment *seg)
 {
 	return segment_root(seg, SEG_ROOT_EPOCH) && segment_root(seg, SEG_ROOT_VFS) &&
-	       segment_root(seg, SEG_ROOT_TASKS);
+	       segment_root(seg, SEG_ROOT_TASKS) && segment_root(seg, SEG_ROOT_SPECIAL);
 }
 
 static int layers_init(struct segment *seg, const struct shelf_options *o)
@@ -91,6 +94,8 @@ static int layers_init(struct segment *seg, const struct shelf_options *o)
 	err = fd_layer_init(seg);
 	if (!err)
 		err = vfs_init(self, mode, uid, gid);
+	if (!err)
+		err = inotify_init_root(self);
 	if (!err)
 		err = task_layer_init(self);
 	return err;

@@ -11,8 +11,6 @@
 
 #include <sys/inotify.h>
 
-#include "base/copy.h"
-
 _Static_assert(sizeof(struct file) <= 128, "CACHE_128");
 
 struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
@@ -35,6 +33,7 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 	f->cred_id = 0;
 	store_relaxed(&f->owner, 0);
 	f->private_[0] = f->private_[1] = 0;
+	store_relaxed(&f->opened, NULL);
 	return f;
 }
 
@@ -56,47 +55,14 @@ struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uin
 	return f;
 }
 
-/* Where a name of the inode is, kept beyond the section: notify takes locks. */
-struct place {
-	struct inode *dir; /* counted, or NULL */
-	char name[NAME_LIMIT + 1];
-};
-
-static void place_find(struct slot *self, struct inode *inode, struct place *out)
-{
-	struct dentry *d;
-
-	epoch_enter(self);
-	d = load_acquire(&inode->alias); /* pairs with its store under the inode's lock */
-	out->dir = d && inode_get_epoch(d->parent) ? d->parent : NULL;
-	if (out->dir)
-		copy_bytes(out->name, d->name, d->len + 1u);
-	epoch_exit(self);
-}
-
-/* IN_CLOSE_*, for watches of the file and of the directory it stands in. */
-static void file_notify_close(struct slot *self, struct file *f)
-{
-	struct place at;
-	uint32_t mask = file_writable(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE;
-
-	if (load_relaxed(&f->flags) & O_PATH) /* own: the last reference is ours */
-		return;
-	if (S_ISDIR(inode_type(f->inode)))
-		mask |= IN_ISDIR;
-	place_find(self, f->inode, &at);
-	notify(self, f->inode, at.dir, at.dir ? at.name : NULL, mask, 0);
-	if (at.dir)
-		inode_put(self, at.dir);
-}
-
 static void file_release(struct slot *self, struct fd_file *head)
 {
 	struct file *f = container_of(head, struct file, head);
 	struct inode *inode = f->inode;
 
-	if (unlikely(load_relaxed(&self->seg->hdr->watchers))) /* as in notify() */
-		file_notify_close(self, f);
+	notify_file(self, f, file_writable(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE);
+	if (unlikely(load_relaxed(&f->opened))) /* own: the last reference is ours */
+		file_forget_name(self, f);
 	if (unlikely(load_acquire(&f->has_flocks))) /* pairs with flock.c: its locks are in the inode's list */
 		flock_close_file(self, f);
 	ledger_add(self, inode, LEDGER_INODE); /* ours from here on: retiring may free a batch of others */

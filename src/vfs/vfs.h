@@ -119,7 +119,7 @@ struct inode {
 	atomic_ptr(struct dentry) alias; /* [d] one of its names, for getcwd and /proc/self/fd; may be NULL */
 	atomic_ptr(struct xattrs) xattrs; /* [i] */
 	atomic_ptr(struct flocks) flocks; /* record locks, OFD locks, flock: LOCK_FLOCKS */
-	atomic_u64 watches; /* inotify watches on this inode: special/ */
+	atomic_u64 watches; /* what inotify watches on this inode want, perhaps more: special/inotify_watch.c */
 	atomic_u32 write_denied; /* programs executing it (ETXTBSY) */
 	atomic_u32 hints; /* [a] F_SET_RW_HINT, FS_IOC_SETFLAGS: api/fcntl_priv.h */
 	struct retired retired;
@@ -353,6 +353,13 @@ void new_inode_owner_epoch(struct who *w, struct inode *dir, uint32_t mode, stru
 
 /* ---- open files ------------------------------------------------------------------------------------- */
 
+/* A name that is told of what happens through a file, also when it is gone. */
+struct opened {
+	struct inode *dir; /* counted */
+	uint32_t len;
+	char name[]; /* NUL-terminated */
+};
+
 struct file {
 	struct fd_file head; /* type FD_TYPE_REG, _DIR, _PATH, _NODE for inodes of the tree */
 	atomic_u32 flags; /* [a] O_APPEND, O_NONBLOCK, O_DIRECT, O_NOATIME and the access mode */
@@ -363,7 +370,8 @@ struct file {
 	uint64_t opened_by; /* [c] for `shelf fds` */
 	uint64_t cred_id; /* [c] the opener's credentials, as a number: linkat by descriptor */
 	atomic_u64 owner; /* [a] F_SETOWN, F_SETSIG: api/owner.c */
-	uint64_t private_[2]; /* [p] a directory's: where its listing ends */
+	uint64_t private_[2]; /* [p] a directory's: where its listing ends; [c] an inotify's: its instance */
+	atomic_ptr(struct opened) opened; /* [c] from the open on: by which name, if somebody watched its directory then */
 };
 static inline bool file_readable(struct file *f)
 {
@@ -453,17 +461,46 @@ int acl_chmod_locked(struct who *w, struct inode *inode, uint32_t mode); /* the 
 
 /* ---- notification hooks (notify.c) -------------------------------------------------------------------------------- */
 
-/* One load when nobody watches anything in the segment.  special/inotify registers the function. */
+/*
+ * One load when nobody watches anything in the segment.  special/inotify registers the function.
+ * IN_CREATE, IN_DELETE, IN_MOVED_*: `dir` hears of `name`.  All else: `dir`, if there is one, hears of `name`, then
+ * `inode` of itself.  IN_DELETE_SELF ends the inode's watches.  IN_EXCL_UNLINK beside an event: through a name that is gone.
+ * Outside sections; locks down to LOCK_INODE may be held.
+ */
 typedef void notify_fn(struct slot *self, struct inode *inode, struct inode *dir, const char *name, uint32_t mask,
 		       uint32_t cookie);
 void notify_register(notify_fn *fn);
+/* A watch added at this moment may miss an event, as in Linux: relaxed. */
+static inline bool notify_wanted(struct slot *self)
+{
+	return unlikely(load_relaxed(&self->seg->hdr->watchers));
+}
 void notify_slow(struct slot *self, struct inode *inode, struct inode *dir, const char *name, uint32_t mask,
 		 uint32_t cookie);
 static inline void notify(struct slot *self, struct inode *inode, struct inode *dir, const char *name, uint32_t mask,
 			  uint32_t cookie)
 {
-	if (unlikely(load_relaxed(&self->seg->hdr->watchers))) /* a watch added at this moment may miss this event, as in Linux */
+	if (notify_wanted(self))
 		notify_slow(self, inode, dir, name, mask, cookie);
 }
+/* The last name has gone, and the locks are still held: who has it open hears of the end later, all others now. */
+void notify_last_name(struct slot *self, struct inode *inode);
+/* What was done to an inode by one of its names, whichever. */
+void notify_inode_slow(struct slot *self, struct inode *inode, uint32_t mask) __attribute__((cold));
+static inline void notify_inode(struct slot *self, struct inode *inode, uint32_t mask)
+{
+	if (notify_wanted(self))
+		notify_inode_slow(self, inode, mask);
+}
+/* What was done through a file that the caller keeps. */
+void notify_file_slow(struct slot *self, struct file *f, uint32_t mask) __attribute__((cold));
+static inline void notify_file(struct slot *self, struct file *f, uint32_t mask)
+{
+	if (notify_wanted(self))
+		notify_file_slow(self, f, mask);
+}
+/* IN_OPEN, before others see the file; its name is kept if somebody watches the directory. */
+void notify_open_slow(struct slot *self, struct file *f) __attribute__((cold));
+void file_forget_name(struct slot *self, struct file *f);
 
 #endif

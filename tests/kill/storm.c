@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -310,12 +311,36 @@ static void attributes(struct worker *w)
 		shelf_chmod(w->t, path, 0600 + pick(w, 8));
 }
 
+/* Instances come and go; some stay, and hear of what all others do. */
+static void watches(struct worker *w)
+{
+	static char events[4096];
+	char path[64];
+	int in = shelf_inotify_init(w->t, IN_NONBLOCK);
+
+	if (in < 0)
+		return;
+	for (unsigned k = pick(w, 4); k; k--) {
+		if (pick(w, 2))
+			random_path(w, path);
+		else
+			random_file(w, path);
+		shelf_inotify_add_watch(w->t, in, pick(w, 3) ? path : "/", pick(w, 5) ? IN_ALL_EVENTS : IN_ATTRIB | IN_ONESHOT);
+	}
+	files(w);
+	if (pick(w, 2))
+		shelf_inotify_rm_watch(w->t, in, (int)pick(w, 4));
+	shelf_read(w->t, in, events, sizeof(events));
+	if (pick(w, 8))
+		shelf_close(w->t, in);
+}
+
 static const struct storm_op {
 	char letter;
 	void (*run)(struct worker *w);
 } storm_ops[] = {
 	{'f', files}, {'n', names}, {'d', data}, {'D', descriptors}, {'l', locks}, {'t', tasks}, {'p', processes},
-	{'x', attributes},
+	{'x', attributes}, {'w', watches},
 };
 enum { OPS = sizeof(storm_ops) / sizeof(storm_ops[0]) };
 

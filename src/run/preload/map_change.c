@@ -5,6 +5,8 @@
  * What works on pages that are mapped works on ours: mincore, msync, munlock are the kernel's.  The rest keeps the table in
  * step, or must not reach the kernel: MADV_REMOVE would punch a hole into the segment.
  */
+#include <sys/inotify.h>
+
 #include "run/preload/map.h"
 
 #define MREMAP_DONTUNMAP_ 4u
@@ -245,8 +247,11 @@ static long punch(uintptr_t start, uintptr_t end)
 		return err;
 	if (!m || m->end < end || m->kind != MAP_KIND_SHARED || !m->may_write)
 		return m && m->end >= end ? -EACCES : -EINVAL;
-	return ramfs_fallocate(&w, map_inode(m), 3 /* FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */,
-			       map_index(m, start) << PAGE_SHIFT, end - start);
+	err = ramfs_fallocate(&w, map_inode(m), 3 /* FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */,
+			      map_index(m, start) << PAGE_SHIFT, end - start);
+	if (!err)
+		notify_inode(w.self, map_inode(m), IN_MODIFY);
+	return err;
 }
 
 /* What a copy shows after MADV_DONTNEED is the file. */

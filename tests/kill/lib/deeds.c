@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 
 #include "harness.h"
 
@@ -344,6 +345,41 @@ static void do_grow(struct shelf_task *t)
 	for (k = 0; k < 9; k++)
 		shelf_pwrite(t, 0, bytes, sizeof(bytes), (off_t)k * (off_t)sizeof(bytes));
 }
+/* An instance as number 3 that watches what the deeds change. */
+static int watch_all(struct shelf_task *t)
+{
+	static const char *const paths[] = {"/a", "/b", "/a/one", "/b/second"};
+	int in = shelf_inotify_init(t, IN_NONBLOCK);
+	unsigned k;
+
+	for (k = 0; k < sizeof(paths) / sizeof(paths[0]); k++)
+		shelf_inotify_add_watch(t, in, paths[k], IN_ALL_EVENTS);
+	return in;
+}
+static void do_watch(struct shelf_task *t)
+{
+	int in = watch_all(t);
+
+	shelf_inotify_rm_watch(t, in, 2);
+	shelf_close(t, in);
+}
+static void do_watched_changes(struct shelf_task *t)
+{
+	static char events[4096];
+	int in = watch_all(t);
+
+	do_open_close(t);
+	do_rename_over(t);
+	do_unlink_closed(t);
+	shelf_read(t, in, events, sizeof(events));
+	do_mkdir(t);
+}
+static void do_watched_exit(struct shelf_task *t)
+{
+	watch_all(t);
+	do_create(t);
+	shelf_task_exit(t);
+}
 
 const struct deed deeds[] = {
 	{"create", false, do_create}, {"open, close", false, do_open_close}, {"open that truncates", true, do_truncating_open},
@@ -360,7 +396,8 @@ const struct deed deeds[] = {
 	{"setcred", false, do_setcred}, {"fork", false, do_fork}, {"fork, far numbers", false, do_fork_far},
 	{"fork, sharing", false, do_fork_sharing}, {"exec", false, do_exec}, {"unshare", false, do_unshare},
 	{"adopt", false, do_adopt}, {"a task", false, do_create_task}, {"exit", false, do_exit}, {"advance", true, do_advance},
-	{"growth", true, do_grow},
+	{"growth", true, do_grow}, {"watch", false, do_watch}, {"changes of what is watched", true, do_watched_changes},
+	{"exit with watches", false, do_watched_exit},
 };
 const unsigned deed_count = sizeof(deeds) / sizeof(deeds[0]);
 
