@@ -13,7 +13,7 @@ static const char *const attached[] = {"libc.so.6", "ld-linux-x86-64.so.2", "lib
 enum { NEEDED = 2 }; /* of these; others if they are there */
 
 enum {
-	KEPT_MAX = 64, /* images patched at a time */
+	KEPT_MAX = 8, /* images patched at a time */
 };
 
 struct kept_image {

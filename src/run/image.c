@@ -85,15 +85,17 @@ int image_init(struct run_image *im, uintptr_t bias, const Elf64_Phdr *phdr, uns
 	}
 	if (!im->text_len)
 		return -ENOEXEC;
-	for (unsigned int i = 0; i < phnum; i++) {
-		if (phdr[i].p_vaddr + phdr[i].p_memsz > im->end)
-			continue;
-		if (phdr[i].p_type == PT_NOTE && !im->id_len)
+	for (unsigned int i = 0; i < phnum; i++)
+		if (phdr[i].p_type == PT_NOTE && !im->id_len && phdr[i].p_vaddr + phdr[i].p_memsz <= im->end)
 			take_notes(im, &phdr[i]);
-		else if (phdr[i].p_type == PT_GNU_EH_FRAME)
-			take_frames(im, &phdr[i]);
-	}
 	return im->id_len ? 0 : -ENODATA;
+}
+
+void image_read_frames(struct run_image *im)
+{
+	for (unsigned int i = 0; i < im->phnum; i++)
+		if (im->phdr[i].p_type == PT_GNU_EH_FRAME && im->phdr[i].p_vaddr + im->phdr[i].p_memsz <= im->end)
+			take_frames(im, &im->phdr[i]);
 }
 
 /* Refuses what is no image for this machine. */

@@ -27,7 +27,7 @@ struct run_image {
 	uint8_t id[BUILD_ID_MAX];
 	unsigned int id_len;
 	const char *path; /* of its file, as the loader found it; NULL if not known */
-	/* From .eh_frame_hdr: sorted pairs (function, frame description), relative to the header. */
+	/* From .eh_frame_hdr, by image_read_frames: sorted pairs (function, frame description), relative to the header. */
 	uintptr_t frames;
 	const int32_t *frame_table;
 	uint32_t frame_count;
@@ -52,6 +52,9 @@ static inline bool image_in_text(const struct run_image *im, uint64_t offset)
 {
 	return offset - im->text < im->text_len;
 }
+
+/* The functions that IM's unwind tables name.  Apart from image_init: it touches pages that few starts need. */
+void image_read_frames(struct run_image *im);
 
 /* Offset of function I, or UINT32_MAX if it lies outside the text. */
 uint32_t image_function(const struct run_image *im, uint32_t i);

@@ -145,12 +145,14 @@ static int scan_sites(struct scan *s, struct run_sites *out)
 
 int scan_image(const struct run_image *im, struct run_sites *out)
 {
-	struct scan s = {.im = im, .room = count_pairs(im)};
+	struct run_image with_frames = *im;
+	struct scan s = {.im = &with_frames, .room = count_pairs(im)};
 	size_t found_bytes = ALIGN_UP((s.room + 1) * sizeof(struct candidate), PAGE_BYTES);
 	size_t target_bytes = ALIGN_UP(im->text_len / 8 + 16UL, PAGE_BYTES);
 	int rc = -ENOMEM;
 
 	*out = (struct run_sites){0};
+	image_read_frames(&with_frames);
 	s.found = map_memory(found_bytes);
 	s.targets = map_memory(target_bytes);
 	if (s.found && s.targets) {

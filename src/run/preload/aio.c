@@ -169,7 +169,7 @@ static long serve_io_submit(struct run_regs *r)
 	return n;
 }
 
-void serve_aio_init(void)
+AT_START void serve_aio_init(void)
 {
 	serve_table[SYS_io_submit] = serve_io_submit;
 }

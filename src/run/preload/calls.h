@@ -19,9 +19,10 @@
  */
 struct call_info {
 	uint16_t nr;
-	const char *name;
-	const char *args;
-	const char *note; /* what `served` and `passed` leave open; "" */
+	/* Arrays, not pointers: nothing to relocate at each start. */
+	char name[26];
+	char args[12];
+	char note[44]; /* what `served` and `passed` leave open; "" */
 };
 
 const struct call_info *call_info(long nr); /* NULL: none of these calls */

@@ -460,7 +460,7 @@ static long serve_pidfd_getfd(struct run_regs *r)
 	return fd;
 }
 
-void serve_carry_init(void)
+AT_START void serve_carry_init(void)
 {
 	serve_table[SYS_sendmsg] = serve_sendmsg;
 	serve_table[SYS_sendmmsg] = serve_sendmmsg;

@@ -6,6 +6,8 @@
 struct runtime runtime;
 __thread struct run_thread run_thread;
 serve_fn *serve_table[RUN_NUMBERS];
+uint8_t path_index[RUN_NUMBERS];
+struct map_table map_table; /* here, where each call looks */
 
 long run_syscall(struct run_regs *r)
 {
@@ -18,7 +20,7 @@ long run_syscall(struct run_regs *r)
 	return likely(!map_any()) ? n : map_after(r, n);
 }
 
-void serve_init(void)
+AT_START void serve_init(void)
 {
 	serve_refuse_init();
 	serve_io_init();

@@ -412,7 +412,7 @@ static long serve_execveat(struct run_regs *r)
 	return c.path ? exec_path(&c, 0) : -EFAULT;
 }
 
-void serve_exec_init(void)
+AT_START void serve_exec_init(void)
 {
 	serve_table[SYS_execve] = serve_execve;
 	serve_table[SYS_execveat] = serve_execveat;

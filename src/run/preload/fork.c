@@ -370,7 +370,7 @@ static long serve_unshare(struct run_regs *r)
 }
 
 
-void serve_process_init(void)
+AT_START void serve_process_init(void)
 {
 	static const uint16_t ids[] = {
 		SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,

@@ -298,7 +298,7 @@ static void add_rest(void)
 		add(sockets[i], serve_socket_call);
 }
 
-void serve_io_init(void)
+AT_START void serve_io_init(void)
 {
 	add_data();
 	add_rest();

@@ -211,7 +211,7 @@ static long serve_munmap(struct run_regs *r)
 	return err;
 }
 
-void serve_map_init(void)
+AT_START void serve_map_init(void)
 {
 	serve_table[SYS_mmap] = serve_mmap;
 	serve_table[SYS_munmap] = serve_munmap;

@@ -324,7 +324,7 @@ static long serve_remap_file_pages(struct run_regs *r)
 	return ours ? -EINVAL : run_pass(r);
 }
 
-void serve_map_change_init(void)
+AT_START void serve_map_change_init(void)
 {
 	serve_table[SYS_mprotect] = serve_mprotect;
 	serve_table[SYS_pkey_mprotect] = serve_mprotect;

@@ -302,7 +302,7 @@ static long serve_pass(struct run_regs *r)
 	return run_pass(r);
 }
 
-void serve_map_fault_init(void)
+AT_START void serve_map_fault_init(void)
 {
 	static const uint16_t data[] = {SYS_sendmsg, SYS_recvmsg, SYS_getrandom};
 

@@ -254,7 +254,7 @@ static long serve_recvfrom(struct run_regs *r)
 	return reports(r, 4, false);
 }
 
-void serve_names_init(void)
+AT_START void serve_names_init(void)
 {
 	serve_table[SYS_bind] = serve_bind;
 	serve_table[SYS_connect] = serve_connect;

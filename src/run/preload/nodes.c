@@ -133,10 +133,14 @@ static void node_drop(struct slot *self, struct inode *inode)
 	sys_call3(SYS_unlink, (long)path, 0, 0);
 }
 
-void serve_nodes_init(void)
+void nodes_attach(void)
 {
 	inode_register_drop(S_IFIFO, node_drop);
 	inode_register_drop(S_IFSOCK, node_drop);
+}
+
+AT_START void serve_nodes_init(void)
+{
 	serve_names_init();
 	serve_carry_init();
 }

@@ -263,7 +263,7 @@ static long serve_socketpair(struct run_regs *r)
 	return serve_pair(r, r->r10);
 }
 
-void serve_numbers_init(void)
+AT_START void serve_numbers_init(void)
 {
 	static const uint16_t givers[] = {
 		SYS_socket, SYS_epoll_create, SYS_epoll_create1, SYS_eventfd, SYS_eventfd2,

@@ -271,7 +271,6 @@ static const struct path_call path_calls[] = {
 	{SYS_swapon, NONE, 0, followed, do_not_permitted, 0, 0},
 };
 
-static uint8_t index_of[RUN_NUMBERS]; /* of the table, by number */
 
 /* ---- the kernel's half -------------------------------------------------------------------------------------- */
 
@@ -417,13 +416,13 @@ static long serve_path(struct run_regs *r)
 	uint64_t a[6];
 
 	regs_args(r, a);
-	return path_call(&path_calls[index_of[r->nr & (RUN_NUMBERS - 1)]], a);
+	return path_call(&path_calls[path_index[r->nr & (RUN_NUMBERS - 1)]], a);
 }
 
-void serve_paths_init(void)
+AT_START void serve_paths_init(void)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(path_calls); i++) {
-		index_of[path_calls[i].nr] = (uint8_t)i;
+		path_index[path_calls[i].nr] = (uint8_t)i;
 		serve_table[path_calls[i].nr] = serve_path;
 	}
 	serve_places_init();

@@ -278,7 +278,7 @@ long number_path(int fd, char *buf, size_t size)
 	return route_spell(buf, size, buf);
 }
 
-void serve_places_init(void)
+AT_START void serve_places_init(void)
 {
 	for (unsigned k = 0; k < ARRAY_SIZE(two_paths); k++)
 		serve_table[two_paths[k].nr] = serve_two;

@@ -57,7 +57,7 @@ long serve_refused(struct run_regs *r)
 	return call_gives_number(call) ? number_host_call(r) : run_pass(r);
 }
 
-void serve_refuse_init(void)
+AT_START void serve_refuse_init(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
 		serve_table[refusals[i].nr] = serve_refused;

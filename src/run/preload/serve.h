@@ -72,8 +72,8 @@ struct run_thread {
 };
 
 struct runtime {
-	char name[NAME_LIMIT + 1];
-	char prefix[PATH_LIMIT]; /* canonical */
+	const char *name;
+	const char *prefix; /* canonical */
 	size_t prefix_len;
 	const char *prefix_last; /* its last component */
 	uint64_t prefix_dev, prefix_ino;
@@ -151,6 +151,8 @@ static inline bool attached(void)
 	return proc_here()->task != NULL;
 }
 
+/* settings.c: fills `runtime`.  False: not started by `shelf run`. */
+bool settings_take(char **envp);
 /* start.c: attaches; on failure says why and ends the process. */
 void run_attach_shelf(void);
 void run_attach_after_fork(void); /* in the child: nobody is attaching */
@@ -247,7 +249,14 @@ static inline void regs_args(const struct run_regs *r, uint64_t a[6])
 
 /* ---- handlers by file ---------------------------------------------------------------------------- */
 
+/* What runs at each start lies together: a page fault for each 64 KiB of text that is touched is much of its time. */
+#define AT_START __attribute__((section(".text.startup")))
+
 extern serve_fn *serve_table[RUN_NUMBERS];
+extern uint8_t path_index[RUN_NUMBERS]; /* of paths.c, by number; beside the table */
+/* What the layers call back for: before the first attach. */
+void nodes_attach(void);
+void signal_attach(void);
 void serve_init(void); /* fills it, and says which numbers are wanted */
 void serve_refuse_init(void); /* first: the others put their own over it */
 void serve_io_init(void);

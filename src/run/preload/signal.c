@@ -219,7 +219,7 @@ static long set_action(struct sig_table *t, int sig, const struct sig_action *ne
 	return 0;
 }
 
-static long change_action(int sig, const struct sig_action *new, struct sig_action *old)
+static AT_START long change_action(int sig, const struct sig_action *new, struct sig_action *old)
 {
 	struct sig_table *t = &proc_here()->sig;
 	struct sig_action kernels;
@@ -300,14 +300,18 @@ static bool sleep_interrupted(struct slot *self)
 	return run_thread.pending != 0;
 }
 
-void serve_signal_init(void)
+void signal_attach(void)
+{
+	wait_register_pending(sleep_interrupted);
+	vfs_register_beyond_limit(note_beyond_limit);
+}
+
+AT_START void serve_signal_init(void)
 {
 	static const struct sig_action none;
 
 	serve_table[SYS_rt_sigaction] = serve_sigaction;
 	serve_table[SYS_rt_sigprocmask] = serve_sigprocmask;
-	wait_register_pending(sleep_interrupted);
-	vfs_register_beyond_limit(note_beyond_limit);
 	change_action(SIGSEGV, &none, &(struct sig_action){0});
 	change_action(SIGBUS, &none, &(struct sig_action){0});
 }

@@ -111,6 +111,8 @@ static void attach_now(void)
 	char why[SHELF_WHY] = "";
 	struct shelf_task *t;
 
+	nodes_attach();
+	signal_attach();
 	if (!shelf && shelf_attach(runtime.name, 0, &shelf, why))
 		run_die("%s", why);
 	if (p->borrowed || !take_up(shelf, &t))
@@ -145,54 +147,6 @@ void run_attach_shelf(void)
 }
 
 /* ---- the start -------------------------------------------------------------------------------------- */
-
-static char library[PATH_LIMIT], kept[3][PATH_LIMIT];
-
-/* Up to one of STOP or the end; false: it does not fit. */
-static bool take_text(char *out, size_t size, const char *from, const char *stop)
-{
-	size_t n = 0;
-
-	while (from[n] && !strchr(stop, from[n]))
-		n++;
-	if (n >= size)
-		return false;
-	memcpy(out, from, n);
-	out[n] = '\0';
-	return true;
-}
-
-/* A copy of variable NAME in OUT, or NULL. */
-static const char *keep_variable(char **envp, const char *name, char *out)
-{
-	const char *value = libc_env(envp, name);
-
-	return value && *value && take_text(out, PATH_LIMIT, value, "") ? out : NULL;
-}
-
-static bool take_settings(char **envp)
-{
-	const char *run = libc_env(envp, "SHELF_RUN"), *preload = libc_env(envp, "LD_PRELOAD");
-	const char *at = run ? strchr(run, '/') : NULL;
-
-	if (!at || !preload || !take_text(library, sizeof(library), preload, ": "))
-		return false;
-	runtime.strict = *run >= '4';
-	runtime.state = (uint32_t)(*run - '0') & 3;
-	for (run++; *run >= '0' && *run <= '9'; run++)
-		runtime.keeper = runtime.keeper * 10 + (uint32_t)(*run - '0');
-	if (*run++ != ':' || !take_text(runtime.name, sizeof(runtime.name), run, "/") ||
-	    !take_text(runtime.prefix, sizeof(runtime.prefix), at, ""))
-		return false;
-	runtime.library = library;
-	runtime.prefix_len = strlen(runtime.prefix);
-	runtime.prefix_last = strrchr(runtime.prefix, '/') + 1;
-	runtime.exe = keep_variable(envp, "SHELF_RUN_EXE", kept[0]);
-	runtime.shm_dir = keep_variable(envp, "SHELF_RUN_DIR", kept[1]);
-	runtime.tables = keep_variable(envp, "SHELF_RUN_TABLES", kept[2]);
-	runtime.proc.cwd_in = runtime.state == 2;
-	return true;
-}
 
 static void know_prefix(void)
 {
@@ -240,7 +194,7 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 
 	(void)argc, (void)argv;
 	store_relaxed(&runtime.threads, 1u); /* only we exist */
-	if (!take_settings(envp))
+	if (!settings_take(envp))
 		return; /* not started by `shelf run` */
 	know_prefix();
 	serve_init();

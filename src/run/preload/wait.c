@@ -233,7 +233,7 @@ static long serve_no_uring(struct run_regs *r)
 	return -ENOSYS;
 }
 
-void serve_wait_init(void)
+AT_START void serve_wait_init(void)
 {
 	serve_table[SYS_poll] = serve_poll;
 	serve_table[SYS_ppoll] = serve_poll;

@@ -66,6 +66,7 @@ static void compare_file(csh handle, const char *path, struct tally *sum)
 		cs_free(cs, 1);
 		return;
 	}
+	image_read_frames(&im);
 	step = 1 + im.frame_count / (uint32_t)test_scaled(FUNCTIONS);
 	for (uint32_t i = 0; i < im.frame_count; i += step) {
 		uint32_t at = image_function(&im, i);

@@ -75,5 +75,6 @@ void fake_finish(struct fake *f)
 	memcpy(hdr + 8, &f->functions, 4);
 	CHECK(mprotect(f->base + FAKE_TEXT, 4096, PROT_READ | PROT_EXEC) == 0);
 	CHECK(image_at(&f->im, f->base) == 0);
+	image_read_frames(&f->im);
 	CHECK(f->im.id_len == 20 && f->im.frame_count == f->functions);
 }
