@@ -147,8 +147,8 @@ static bool wants_scan(int rc)
 	return rc == -ENOENT || rc == -ESTALE || rc == -EBADMSG || rc == -EPERM || rc == -EACCES;
 }
 
-int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
-		     struct attach_result *result)
+static int attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
+			struct attach_result *result)
 {
 	struct patch_job job = {im, dir, wanted, false};
 	const void *buf = NULL;
@@ -167,6 +167,15 @@ int run_attach_image(const struct run_image *im, const char *dir, const uint8_t 
 		if (!rc)
 			rc = patch_with(&job, buf, size, result);
 	}
+	return rc;
+}
+
+int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
+		     struct attach_result *result)
+{
+	int rc = attach_image(im, dir, wanted, result);
+
+	ready_end();
 	return rc;
 }
 
@@ -214,8 +223,9 @@ int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *res
 			continue;
 		}
 		if (!rc || rc == -ENODATA)
-			rc = run_attach_image(&im, im.id_len ? dir : NULL, wanted, result);
+			rc = attach_image(&im, im.id_len ? dir : NULL, wanted, result);
 	}
+	ready_end();
 	restore_signals(&mask);
 	return rc;
 }

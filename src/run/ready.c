@@ -40,7 +40,7 @@ uint64_t ready_sum(const struct ready_tail *tail)
 {
 	const size_t skip = offsetof(struct ready_tail, key);
 
-	return table_sum_of((const uint8_t *)tail + skip, sizeof(*tail) - skip);
+	return table_sum_of((const uint8_t *)tail + skip, offsetof(struct ready_tail, ends) + 4UL * tail->count - skip);
 }
 
 /* Whether no page of N at P has been written to: such a page is no longer the file's. */
@@ -52,31 +52,38 @@ static bool pages_untouched(const uint64_t *map, uint32_t n)
 	return true;
 }
 
+/* For all images of a start: opening it takes longer than all that is read there. */
+static long pagemap = -1;
+
 static int text_untouched(const struct run_image *im, uint64_t map[PAGE_BYTES / 8])
 {
 	uint64_t page = (im->bias + ready_text_start(im)) >> PAGE_SHIFT;
 	uint32_t left = ready_text_pages(im), n;
-	long fd = sys_call3(SYS_open, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
-	int rc = 0;
 
-	if (fd < 0)
-		return (int)fd;
-	for (; left && !rc; left -= n, page += n) {
+	if (pagemap < 0)
+		pagemap = sys_call3(SYS_open, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+	for (; left; left -= n, page += n) {
 		n = min_of(left, (uint32_t)(PAGE_BYTES / 8));
-		if (sys_call6(SYS_pread64, fd, (long)map, (long)n * 8, (long)page * 8, 0, 0) != (long)n * 8)
-			rc = -EIO;
-		else if (!pages_untouched(map, n))
-			rc = -EPERM;
+		if (sys_call6(SYS_pread64, pagemap, (long)map, (long)n * 8, (long)page * 8, 0, 0) != (long)n * 8)
+			return -EIO;
+		if (!pages_untouched(map, n))
+			return -EPERM;
 	}
-	sys_call3(SYS_close, fd, 0, 0);
-	return rc;
+	return 0;
+}
+
+void ready_end(void)
+{
+	if (pagemap >= 0)
+		sys_call3(SYS_close, pagemap, 0, 0);
+	pagemap = -1;
 }
 
 static bool tail_holds(const struct ready_tail *t, const struct run_image *im, uint64_t key, size_t size)
 {
-	if (t->magic != READY_MAGIC || t->version != READY_VERSION || t->key != key || t->sum != ready_sum(t))
+	if (t->magic != READY_MAGIC || t->version != READY_VERSION || t->key != key || !t->count || t->count > READY_SITES)
 		return false;
-	if (t->text != im->text || t->text_len != im->text_len || !t->count || t->count > READY_SITES)
+	if (t->sum != ready_sum(t) || t->text != im->text || t->text_len != im->text_len)
 		return false;
 	for (unsigned int i = 0; i < im->id_len; i++)
 		if (t->id[i] != im->id[i])

@@ -28,6 +28,9 @@
 /* Maps the copy that is kept in DIR.  0, or an error with nothing changed: -ENOENT or -EBADMSG, there is none that holds. */
 int ready_map(const struct run_image *im, const char *dir, const uint8_t *wanted, struct patch_count *n);
 
+/* After the last one: closes what they share. */
+void ready_end(void);
+
 /*
  * Makes it.  C is where table_open left it; the text is as it was loaded.  -ENOTSUP: a site cannot take the longer jump,
  * or refers to its surroundings; -ESTALE: memory, table and file are not of one library.

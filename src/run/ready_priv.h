@@ -12,7 +12,7 @@
 #define READY_ENDING ".so"
 
 enum {
-	READY_VERSION = 1,
+	READY_VERSION = 2,
 	READY_SITES = 1000,
 	READY_MAX = 64 << 20, /* bytes of a file */
 };
@@ -20,7 +20,7 @@ enum {
 /* The last page of the file. */
 struct ready_tail {
 	uint64_t magic;
-	uint64_t sum; /* of all that follows */
+	uint64_t sum; /* of what follows, up to the last slot's */
 	uint64_t key;
 	uint32_t version, sites; /* in the table */
 	uint32_t text, text_len; /* of the image */

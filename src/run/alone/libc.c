@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/copy.h"
+#include "base/syscall.h"
 
 /* ---- memory and strings ----------------------------------------------------------------- */
 
@@ -223,6 +225,18 @@ char *strerror(int err)
 	const char *text = strerrordesc_np(err);
 
 	return (char *)(uintptr_t)(text ? text : "unknown error");
+}
+
+/* ---- ids ---------------------------------------------------------------------------------------- */
+
+uid_t geteuid(void)
+{
+	return (uid_t)sys_call3(SYS_geteuid, 0, 0, 0);
+}
+
+gid_t getegid(void)
+{
+	return (gid_t)sys_call3(SYS_getegid, 0, 0, 0);
 }
 
 /* ---- threads ------------------------------------------------------------------------------------ */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "base/syscall.h"
@@ -75,16 +74,6 @@ __asm__(".text\n"
 char *secure_getenv(const char *name)
 {
 	return (char *)(uintptr_t)libc_env(environment, name); /* no such program is ever setuid: nothing it does wants that */
-}
-
-uid_t geteuid(void)
-{
-	return (uid_t)sys_call3(SYS_geteuid, 0, 0, 0);
-}
-
-gid_t getegid(void)
-{
-	return (gid_t)sys_call3(SYS_getegid, 0, 0, 0);
 }
 
 int clock_gettime(clockid_t id, struct timespec *ts)
