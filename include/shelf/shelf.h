@@ -297,7 +297,6 @@ ssize_t shelf_pgetdents64(struct shelf_task *t, int fd, void *buf, size_t size, 
  * unless IN_NONBLOCK or O_NONBLOCK is set (-EINTR: a signal came), and ask for its length with FIONREAD.  Changes by all
  * tasks of the shelf are told.  16,384 events wait, then one IN_Q_OVERFLOW; so too when the segment is full.
  * init: IN_CLOEXEC, IN_NONBLOCK.  add_watch: the number of the watch, one for each inode whatever its names.
- * Of a file with several names, what is done by path is told to the directory of one of them.
  */
 int shelf_inotify_init(struct shelf_task *t, int flags);
 int shelf_inotify_add_watch(struct shelf_task *t, int fd, const char *path, uint32_t mask);

@@ -175,6 +175,7 @@ void look_end(struct look *l);
 struct hold {
 	struct who w;
 	struct inode *inode; /* counted */
+	atomic_ptr(struct opened) name; /* for hold_changed(), where somebody watches: which of several */
 };
 
 int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path, unsigned walk_flags);

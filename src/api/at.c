@@ -88,6 +88,7 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 
 	if (err)
 		return err;
+	store_relaxed(&h->name, NULL); /* ours alone */
 	do {
 		err = look_begin_as(&l, dirfd, path, walk_flags);
 		if (err)
@@ -95,6 +96,8 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 		got = inode_get_epoch(l.walk.inode); /* false: removed since the walk found it */
 		if (got)
 			ledger_add(l.w.self, l.walk.inode, LEDGER_INODE);
+		if (got && notify_wanted(l.w.self))
+			store_relaxed(&h->name, opened_new_epoch(l.w.self, &l.walk)); /* ours alone */
 		look_end(&l);
 	} while (!got);
 	h->w = l.w;
@@ -104,6 +107,7 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 
 int64_t hold_end(struct hold *h, int64_t result)
 {
+	opened_drop(h->w.self, &h->name);
 	ledger_del(h->w.self, h->inode);
 	inode_put(h->w.self, h->inode);
 	return result;
@@ -111,7 +115,11 @@ int64_t hold_end(struct hold *h, int64_t result)
 
 int hold_changed(struct hold *h, int err, uint32_t event)
 {
-	if (!err && event)
+	struct opened *o = load_relaxed(&h->name); /* ours alone */
+
+	if (!err && event && o)
+		notify_kept(h->w.self, h->inode, o, event);
+	else if (!err && event)
 		notify_inode(h->w.self, h->inode, event);
 	return (int)hold_end(h, err);
 }

@@ -45,6 +45,16 @@ void check_holds(struct check *c, struct inode *inode, const char *who)
 		check_fault(c, false, "inode %llu is held by %s but counted as freed", ino_of(inode), who);
 }
 
+void check_kept_name(struct check *c, struct opened *o)
+{
+	if (!o)
+		return;
+	if (marks_add(&c->marks, o, sizeof(*o)) == MARK_NEW)
+		check_holds(c, o->dir, "the name of an open file");
+	else
+		check_fault(c, false, "the name of an open file is damaged");
+}
+
 /* ---- attributes, locks ------------------------------------------------------------------------------- */
 
 static bool chain_marked(struct check *c, xattr_link *link)
@@ -183,6 +193,7 @@ static void check_links(struct check *c, struct inode *inode, uint32_t names)
 
 static void check_one(struct check *c, struct inode *inode)
 {
+	check_kept_name(c, load_acquire(&inode->was)); /* pairs with was_keep */
 	epoch_enter(c->self);
 	if (inode_type(inode) == S_IFREG) {
 		check_data(c, inode);

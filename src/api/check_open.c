@@ -14,17 +14,6 @@ static unsigned long long number_of(const void *obj)
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-/* The name that it keeps. */
-static void check_opened(struct check *c, struct opened *o)
-{
-	if (!o)
-		return;
-	if (marks_add(&c->marks, o, sizeof(*o)) == MARK_NEW)
-		check_holds(c, o->dir, "an open file's name");
-	else
-		check_fault(c, false, "the name of an open file is damaged");
-}
-
 /* The first time that it is come upon: what it holds itself. */
 static bool file_new_to_us(struct check *c, struct fd_file *head)
 {
@@ -35,7 +24,7 @@ static bool file_new_to_us(struct check *c, struct fd_file *head)
 	if (file_has_inode(file_of(head)))
 		check_holds(c, file_of(head)->inode, "an open file");
 	if (head->type < FD_TYPE_USER)
-		check_opened(c, load_acquire(&file_of(head)->opened)); /* pairs with fd_publish */
+		check_kept_name(c, load_acquire(&file_of(head)->opened)); /* pairs with fd_publish */
 	return true;
 }
 

@@ -61,6 +61,8 @@ void check_count(struct check *c, struct ref *count, uint32_t should, const char
 struct seen *check_inode(struct check *c, struct inode *inode);
 /* One reference more is expected. */
 void check_holds(struct check *c, struct inode *inode, const char *who);
+/* A name that an open file or its inode keeps, NULL: none. */
+void check_kept_name(struct check *c, struct opened *o);
 
 /* Every entry of a tree whose nodes are marked on the way; false: a node is none. */
 typedef void check_entry_fn(struct check *c, void *ctx, uint64_t index, uint64_t entry);

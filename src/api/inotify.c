@@ -160,12 +160,13 @@ ssize_t api_inotify_merge(struct shelf_task *t, int fd, void *buf, size_t n, siz
 
 	if (got)
 		return got;
-	if (inotify_give(u.w.self, u.f, buf, n)) {
+	if (n && inotify_give(u.w.self, u.f, buf, n)) {
 		use_end(&u);
 		return (ssize_t)n;
 	}
 	got = inotify_take(u.w.self, u.f, buf, size);
-	inotify_token_renew(u.w.self, u.f);
+	if (n)
+		inotify_token_renew(u.w.self, u.f);
 	use_end(&u);
 	return got;
 }

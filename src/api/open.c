@@ -265,7 +265,7 @@ static inline_always int install(struct opening *o, struct fd_file *head)
 static int open_plain(struct opening *o)
 {
 	struct slot *self = o->w.self;
-	struct open_walk found;
+	struct open_walk found = { .keeps_name = false };
 	struct file *f;
 	uint32_t type;
 	int fd, err = open_inode_plain(o, &found);
@@ -289,7 +289,7 @@ static int open_plain(struct opening *o)
 /* Somebody watches: the file is not published yet. */
 static __attribute__((cold)) void open_told(struct opening *o, struct file *f, const struct open_walk *found)
 {
-	notify_open_slow(o->w.self, f);
+	notify_file(o->w.self, f, IN_OPEN);
 	if (o->flags & O_TRUNC && !found->created && f->head.type == FD_TYPE_REG)
 		notify_file(o->w.self, f, IN_MODIFY);
 }
@@ -299,7 +299,7 @@ static int open_leaving(struct opening *o)
 {
 	struct slot *self = o->w.self;
 	int err, fd = fd_reserve(self, o->w.files, 0, nofile_of(&o->w));
-	struct open_walk found;
+	struct open_walk found = { .keeps_name = notify_wanted(self) };
 	struct file *f;
 	uint32_t type;
 
@@ -314,14 +314,17 @@ static int open_leaving(struct opening *o)
 	if (!err)
 		err = open_finish(o, &found, &type);
 	if (unlikely(err))
-		goto out_file;
+		goto out_name;
 	file_fill(self, f, found.inode, type);
 	f->cred_id = cred_id_of(&o->w);
+	store_relaxed(&f->opened, found.name); /* published with the file */
 	if (notify_wanted(self))
 		open_told(o, f, &found);
 	fd_publish(self, o->w.files, fd, &f->head, o->bits);
 	return fd;
-out_file:
+out_name:
+	store_relaxed(&f->opened, found.name); /* nobody else has the file */
+	opened_drop(self, &f->opened);
 	fd_put(self, &f->head);
 out_number:
 	if (api_numbers.place)
@@ -390,7 +393,7 @@ int api_reopen(struct shelf_task *t, int fd, int flags)
 int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min)
 {
 	struct opening o = { .dirfd = dirfd, .path = path, .flags = O_RDONLY, .walk = *path ? 0 : WALK_EMPTY_PATH };
-	struct open_walk found;
+	struct open_walk found = { .keeps_name = false };
 	struct file *f;
 	uint32_t type;
 	int fd, err = who_change(&o.w, t);

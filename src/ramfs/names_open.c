@@ -127,6 +127,8 @@ static int open_once(struct who *w, struct inode *start, const char *path, int f
 		return open_create_epoch(w, &k, flags, mode, out);
 	if (!err)
 		err = open_existing_epoch(w, k.parent, k.inode, flags, out);
+	if (!err && unlikely(out->keeps_name))
+		out->name = opened_new_epoch(w->self, &k);
 	epoch_exit(w->self);
 	return err;
 }

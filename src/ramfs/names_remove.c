@@ -51,7 +51,8 @@ static void remove_notify(struct slot *self, struct inode *dir, struct dentry *d
 {
 	if (!is_dir)
 		notify(self, inode, NULL, NULL, IN_ATTRIB, 0); /* the count of its links */
-	notify_last_name(self, inode);
+	if (notify_wanted(self))
+		notify_removed_slow(self, inode, dir, d->name);
 	notify(self, inode, dir, d->name, IN_DELETE | (is_dir ? IN_ISDIR : 0), 0);
 }
 

@@ -22,6 +22,8 @@ int ramfs_attach(struct segment *seg); /* registers drop functions and recovery 
 struct open_walk {
 	struct inode *inode;
 	bool created;
+	bool keeps_name; /* asked for: */
+	struct opened *name; /* where somebody watches, one of several names, for the file; else as it was */
 };
 /* An existing name from the task's own place, followed, nothing left behind: 0, an error, or WALK_UNCOMMON: ramfs_open(). */
 int ramfs_open_common(struct who *w, const char *path, int flags, struct open_walk *out);

@@ -266,6 +266,8 @@ static void rename_notify(struct renaming *r)
 	notify_move(self, r->source, a, from, b, to, r->flags & RENAME_EXCHANGE ? NULL : r->target);
 	if (r->flags & RENAME_EXCHANGE)
 		notify_move(self, r->target, b, to, a, from, NULL);
+	else if (r->target)
+		notify_removed_slow(self, r->target, b, to);
 }
 
 /* All locks held, in a section, which it leaves. */

@@ -55,7 +55,7 @@ int inotify_host_wd(struct slot *self, struct file *f, int wd);
  * it or waits, and the numbers are right: the bytes may go to the program as they are.
  */
 bool inotify_give(struct slot *self, struct file *f, const void *events, size_t n);
-/* After taking: what still waits makes the descriptor readable again. */
+/* The reader has taken what he could: what still waits makes the descriptor readable again. */
 void inotify_token_renew(struct slot *self, struct file *f);
 
 /* For the check of a segment: every object in use, under the lock. */

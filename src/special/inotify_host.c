@@ -10,7 +10,7 @@
  * in the reader's buffer keeps its place.
  * Numbers of watches: the kernel's of before the token are as they are; from the token's on the instance counts for both,
  * as one kernel would, and a watch of the kernel's gets an entry that translates (struct watch without an inode).
- * Death: a reader that died between reading the token and taking leaves `poked` set; after POKE_AGAIN_NS the next event
+ * Death: a reader that died between reading the token and looking what is left leaves `poked` set; after POKE_AGAIN_NS the next event
  * touches the token again.  The kernel merges touches that follow one another.
  * Limits: a process that may not enter the folder of the token wakes nobody; what it did is read with the next event.
  */
@@ -31,18 +31,20 @@ static void touch(struct inotify *inst)
 	sys_call6(SYS_utimensat, -100 /* AT_FDCWD */, (long)inst->token, 0, 0, 0, 0);
 }
 
+static void poked(struct inotify *inst)
+{
+	store_relaxed(&inst->poked_at, (uint64_t)clock_now_coarse()); /* [w], as all here */
+	tracked_store(&inst->poked, 1u);
+}
+
 void token_poke(struct inotify *inst)
 {
-	uint64_t now;
-
-	if (likely(!load_relaxed(&inst->token_wd))) /* [w], as all here */
+	if (likely(!load_relaxed(&inst->token_wd)))
 		return;
-	now = (uint64_t)clock_now_coarse();
-	if (load_relaxed(&inst->poked) && now - load_relaxed(&inst->poked_at) < POKE_AGAIN_NS)
+	if (load_relaxed(&inst->poked) && (uint64_t)clock_now_coarse() - load_relaxed(&inst->poked_at) < POKE_AGAIN_NS)
 		return;
 	touch(inst);
-	store_relaxed(&inst->poked_at, now);
-	tracked_store(&inst->poked, 1u);
+	poked(inst);
 }
 
 void inotify_token_get(struct file *f, struct inotify_token *out)
@@ -73,8 +75,12 @@ void inotify_token_renew(struct slot *self, struct file *f)
 	struct inotify_root *root = inotify_lock(self);
 	struct inotify *inst = inotify_of(f);
 
-	if (load_relaxed(&inst->head))
-		token_poke(inst);
+	if (load_relaxed(&inst->head)) {
+		touch(inst);
+		poked(inst);
+	} else {
+		tracked_store(&inst->poked, 0u);
+	}
 	inotify_unlock(self, root);
 }
 
@@ -143,11 +149,10 @@ static void give_locked(struct slot *self, struct inotify_root *root, struct ino
 	char name[NAME_LIMIT + 1];
 	struct inotify_event e;
 
+	poked(inst); /* the reader looks what is left (inotify_token_renew): nobody need touch the token before */
 	while (next_event(&at, end, &e, name))
 		if (e.wd != (int)load_relaxed(&inst->token_wd))
 			give_one(self, root, inst, &e, name);
-		else
-			tracked_store(&inst->poked, 0u);
 }
 
 /* All of them are the program's own, by the numbers it knows? */

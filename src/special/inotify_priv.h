@@ -58,7 +58,7 @@ struct inotify {
 	uint32_t count; /* [w] */
 	atomic_u32 last_wd; /* [w] */
 	atomic_u32 ending; /* [a] its file is gone */
-	atomic_u32 poked; /* [w] the token was touched since the queue was last read empty */
+	atomic_u32 poked; /* [w] the token was touched, and not read since; or a reader is at work, and will look */
 	atomic_u64 poked_at; /* [w] ns */
 	atomic_u32 token_wd; /* [w] */
 	char token[INOTIFY_TOKEN_PATH]; /* [c] once token_wd is set */

@@ -62,7 +62,7 @@ static void file_release(struct slot *self, struct fd_file *head)
 
 	notify_file(self, f, file_writable(f) ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE);
 	if (unlikely(load_relaxed(&f->opened))) /* own: the last reference is ours */
-		file_forget_name(self, f);
+		opened_drop(self, &f->opened);
 	if (unlikely(load_acquire(&f->has_flocks))) /* pairs with flock.c: its locks are in the inode's list */
 		flock_close_file(self, f);
 	ledger_add(self, inode, LEDGER_INODE); /* ours from here on: retiring may free a batch of others */

@@ -108,6 +108,7 @@ struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid
 	store_relaxed(&inode->watches, 0);
 	store_relaxed(&inode->write_denied, 0);
 	store_relaxed(&inode->hints, 0);
+	store_relaxed(&inode->was, NULL);
 	inode_count(self, 1);
 	return inode;
 }
@@ -197,6 +198,8 @@ static struct inode *inode_drop(struct slot *self, struct inode *inode)
 
 	if (!load_relaxed(&inode->nlink)) /* relaxed: nobody changes it any more */
 		notify(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
+	if (unlikely(load_relaxed(&inode->was))) /* the same */
+		opened_drop(self, &inode->was);
 	if (own)
 		intent_begin(self, INTENT_DROP, ARRAY_SIZE(args), args);
 	inode_drop_steps(self, inode, own ? &self->intent.step : &nobody);

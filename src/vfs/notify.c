@@ -4,10 +4,11 @@
  *
  * Data: one function pointer per process, set at attach by special/ and never taken away; file.opened.
  * Fast path: notify() and its kin in vfs.h, one load of a word that changes only when watches come and go.
- * Which name: a file that was opened while somebody watched knows its name (struct opened).  It counts when the inode has
- * another number of names than one; else the inode's only name does, wherever it has been moved.
- * Death: between the count of struct opened's directory and its store the ledger has the reference.
- * Limit: what is done by path to a file with several names is told to the directory of one of them.
+ * Which name: the inode's only one, wherever it has been moved.  Names are kept (struct opened), if somebody watches their
+ * directory: that by which a call, or an open file, came to an inode with several names; and with the inode that which was
+ * removed last while it was open.
+ * Death: while a name is made for keeping, its directory's count may stay one too high; while it is dropped the ledger has it.
+ * Limit: moving a file that was opened when it had several names looks like removing it.
  */
 #include <string.h>
 #include <sys/inotify.h>
@@ -29,12 +30,6 @@ void notify_slow(struct slot *self, struct inode *inode, struct inode *dir, cons
 
 	if (fn)
 		fn(self, inode, dir, name, mask, cookie);
-}
-
-void notify_last_name(struct slot *self, struct inode *inode)
-{
-	if (notify_wanted(self) && !load_relaxed(&inode->nlink) && ref_read(&inode->refs) == 1) /* relaxed: lock held */
-		notify_slow(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
 }
 
 /* ---- which name hears of it ------------------------------------------------------------------ */
@@ -82,67 +77,103 @@ void notify_inode_slow(struct slot *self, struct inode *inode, uint32_t mask)
 	named_put(self, &at);
 }
 
-/* Does the name by which it was opened count? */
-static bool opened_counts(const struct inode *inode, const struct opened *o, uint32_t nlink)
+void notify_kept(struct slot *self, struct inode *inode, const struct opened *o, uint32_t mask)
 {
-	return o && (S_ISDIR(inode_type(inode)) ? !nlink : nlink != 1);
+	notify_slow(self, inode, o->dir, o->name, with_isdir(inode, mask), 0);
+}
+
+/* Does the kept name still stand for it? */
+static bool opened_stands(struct slot *self, const struct opened *o, const struct inode *inode)
+{
+	struct dentry *d;
+	bool is;
+
+	epoch_enter(self);
+	d = dentry_find_epoch(o->dir, dentry_hash(self, o->name, o->len), o->name, o->len);
+	is = d && load_acquire(&d->inode) == inode; /* pairs with its publication */
+	epoch_exit(self);
+	return is;
 }
 
 void notify_file_slow(struct slot *self, struct file *f, uint32_t mask)
 {
 	struct opened *o = load_relaxed(&f->opened); /* [c] */
 	struct inode *inode = f->inode;
-	uint32_t nlink;
+	struct opened *was;
 
 	if (!inode || load_relaxed(&f->flags) & O_PATH) /* relaxed: a constant flag */
 		return;
-	nlink = load_relaxed(&inode->nlink); /* a moment's value, as all of this */
-	if (opened_counts(inode, o, nlink))
-		notify_slow(self, inode, o->dir, o->name, with_isdir(inode, nlink ? mask : mask | IN_EXCL_UNLINK), 0);
+	was = load_acquire(&inode->was); /* pairs with was_keep; it stays while we keep the inode */
+	if (o)
+		notify_kept(self, inode, o, opened_stands(self, o, inode) ? mask : mask | IN_EXCL_UNLINK);
+	else if (was && !load_relaxed(&inode->alias)) /* relaxed: a moment's value */
+		notify_kept(self, inode, was, mask | IN_EXCL_UNLINK);
 	else
-		notify_inode_slow(self, inode, nlink ? mask : mask | IN_EXCL_UNLINK);
+		notify_inode_slow(self, inode, load_relaxed(&inode->nlink) ? mask : mask | IN_EXCL_UNLINK); /* the same */
 }
 
-/* ---- what a file remembers ----------------------------------------------------------------------- */
+/* ---- names that are kept ------------------------------------------------------------------------- */
 
-/* Without memory for it the name is not kept. */
-static void opened_keep(struct slot *self, struct file *f, const struct named *at)
+static struct opened *name_keep_epoch(struct slot *self, struct inode *dir, const char *name, size_t len)
 {
-	size_t len = strlen(at->name);
-	struct opened *o = mem_alloc(self, sizeof(*o) + len + 1);
+	struct opened *o = load_relaxed(&dir->watches) ? mem_alloc(self, sizeof(*o) + len + 1) : NULL; /* as in notify() */
+
+	if (!o)
+		return NULL;
+	if (!inode_get_epoch(dir)) {
+		mem_free(self, o, sizeof(*o) + len + 1);
+		return NULL;
+	}
+	o->dir = dir;
+	o->len = (uint32_t)len;
+	copy_bytes(o->name, name, len);
+	o->name[len] = '\0';
+	return o;
+}
+
+struct opened *opened_new_epoch(struct slot *self, const struct walk *k)
+{
+	struct dentry *d = k->dentry;
+
+	if (!d || S_ISDIR(inode_type(k->inode)))
+		return NULL;
+	if (load_relaxed(&k->inode->nlink) == 1 && load_relaxed(&k->inode->alias)) /* relaxed: a moment's values */
+		return NULL;
+	return name_keep_epoch(self, k->parent, d->name, d->len);
+}
+
+void opened_drop(struct slot *self, atomic_ptr(struct opened) * at)
+{
+	struct opened *o = load_relaxed(at); /* the caller has it alone */
+	struct inode *dir;
 
 	if (!o)
 		return;
-	o->dir = at->dir;
-	o->len = (uint32_t)len;
-	copy_bytes(o->name, at->name, len + 1);
-	epoch_enter(self);
-	(void)inode_get_epoch(o->dir); /* the caller's reference keeps it */
-	epoch_exit(self);
-	tracked_store(&f->opened, o); /* published with the file */
-}
-
-void notify_open_slow(struct slot *self, struct file *f)
-{
-	struct named at;
-
-	if (load_relaxed(&f->flags) & O_PATH) /* not published yet */
-		return;
-	named_find(self, f->inode, &at);
-	if (at.dir)
-		opened_keep(self, f, &at);
-	notify_slow(self, f->inode, at.dir, at.name, with_isdir(f->inode, IN_OPEN), 0);
-	named_put(self, &at);
-}
-
-void file_forget_name(struct slot *self, struct file *f)
-{
-	struct opened *o = load_relaxed(&f->opened); /* the last reference is ours */
-	struct inode *dir = o->dir;
-
+	dir = o->dir;
 	ledger_add(self, dir, LEDGER_INODE);
-	tracked_store(&f->opened, (struct opened *)NULL);
+	tracked_store(at, (struct opened *)NULL);
 	mem_free(self, o, sizeof(*o) + o->len + 1);
 	ledger_del(self, dir);
 	inode_put(self, dir);
+}
+
+/* Both locked.  Directories keep none: what is open of a removed one is told to itself only. */
+static void was_keep(struct slot *self, struct inode *inode, struct inode *dir, const char *name)
+{
+	struct opened *o;
+
+	if (load_relaxed(&inode->was) || S_ISDIR(inode_type(inode)) || ref_read(&inode->refs) == 1) /* relaxed: lock held */
+		return;
+	epoch_enter(self);
+	o = name_keep_epoch(self, dir, name, strlen(name));
+	epoch_exit(self);
+	if (o)
+		tracked_store(&inode->was, o); /* release: pairs with notify_file_slow */
+}
+
+void notify_removed_slow(struct slot *self, struct inode *inode, struct inode *dir, const char *name)
+{
+	was_keep(self, inode, dir, name);
+	if (!load_relaxed(&inode->nlink) && ref_read(&inode->refs) == 1) /* relaxed: lock held */
+		notify_slow(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
 }

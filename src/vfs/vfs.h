@@ -123,6 +123,9 @@ struct inode {
 	atomic_u32 write_denied; /* programs executing it (ETXTBSY) */
 	atomic_u32 hints; /* [a] F_SET_RW_HINT, FS_IOC_SETFLAGS: api/fcntl_priv.h */
 	struct retired retired;
+
+	/* line 3 */
+	atomic_ptr(struct opened) was; /* [i] the name that was removed while it was open and watched; stays until the end */
 };
 _Static_assert(sizeof(struct inode) <= 256, "an empty file costs an inode and a dentry: at most 512 bytes");
 
@@ -353,7 +356,7 @@ void new_inode_owner_epoch(struct who *w, struct inode *dir, uint32_t mode, stru
 
 /* ---- open files ------------------------------------------------------------------------------------- */
 
-/* A name that is told of what happens through a file, also when it is gone. */
+/* A name that is told of what happens through a file, also when it is gone: notify.c. */
 struct opened {
 	struct inode *dir; /* counted */
 	uint32_t len;
@@ -371,7 +374,7 @@ struct file {
 	uint64_t cred_id; /* [c] the opener's credentials, as a number: linkat by descriptor */
 	atomic_u64 owner; /* [a] F_SETOWN, F_SETSIG: api/owner.c */
 	uint64_t private_[2]; /* [p] a directory's: where its listing ends; [c] an inotify's: its instance */
-	atomic_ptr(struct opened) opened; /* [c] from the open on: by which name, if somebody watched its directory then */
+	atomic_ptr(struct opened) opened; /* [c] by which of several names, if somebody watched its directory then */
 };
 static inline bool file_readable(struct file *f)
 {
@@ -483,8 +486,8 @@ static inline void notify(struct slot *self, struct inode *inode, struct inode *
 	if (notify_wanted(self))
 		notify_slow(self, inode, dir, name, mask, cookie);
 }
-/* The last name has gone, and the locks are still held: who has it open hears of the end later, all others now. */
-void notify_last_name(struct slot *self, struct inode *inode);
+/* A name has gone, and the locks are still held.  Of the last one, whom nobody has open hears of its end now. */
+void notify_removed_slow(struct slot *self, struct inode *inode, struct inode *dir, const char *name) __attribute__((cold));
 /* What was done to an inode by one of its names, whichever. */
 void notify_inode_slow(struct slot *self, struct inode *inode, uint32_t mask) __attribute__((cold));
 static inline void notify_inode(struct slot *self, struct inode *inode, uint32_t mask)
@@ -499,8 +502,10 @@ static inline void notify_file(struct slot *self, struct file *f, uint32_t mask)
 	if (notify_wanted(self))
 		notify_file_slow(self, f, mask);
 }
-/* IN_OPEN, before others see the file; its name is kept if somebody watches the directory. */
-void notify_open_slow(struct slot *self, struct file *f) __attribute__((cold));
-void file_forget_name(struct slot *self, struct file *f);
+/* What was done by a name that the caller kept. */
+void notify_kept(struct slot *self, struct inode *inode, const struct opened *o, uint32_t mask);
+/* In a section: the name that a walk found, to be kept; NULL: the inode has no other, or nobody watches there, or no memory. */
+struct opened *opened_new_epoch(struct slot *self, const struct walk *k);
+void opened_drop(struct slot *self, atomic_ptr(struct opened) * at);
 
 #endif

@@ -160,7 +160,7 @@ static int shelf_chdir_(struct who *w, const char *path)
 /* With the truncation, which takes setgid away. */
 static int shelf_open_(struct who *w, struct op *op)
 {
-	struct open_walk ow;
+	struct open_walk ow = {.keeps_name = false};
 	int err = ramfs_open(w, NULL, op->a, op->flags, op->mode, 0, &ow);
 
 	if (err)
