@@ -239,6 +239,8 @@ static long replace_numbers(struct outgoing *o, struct cmsghdr *c)
 
 		if (number_parked((int)fd))
 			return -EBADF;
+		if (watch_is_armed((int)fd))
+			return -EINVAL; /* half of it is the shelf's */
 		if (!number_is_ours((int)fd))
 			continue;
 		if (o->carriers == RIGHTS_MAX)
@@ -454,6 +456,8 @@ static long serve_pidfd_getfd(struct run_regs *r)
 		return run_pass(r);
 	fd = number_host_call(r);
 	other = fd < 0 ? NULL : keeper_of(pid);
+	if (other)
+		watch_follows(other, (int)r->si, (int)fd);
 	if (!other || SERVED(bring(other, (int)r->si, (int)fd, true)) < 0)
 		return fd;
 	sys_call3(SYS_fcntl, fd, F_SETFD, 0); /* as all placeholders: numbers.c */

@@ -30,6 +30,7 @@ AT_START void serve_init(void)
 	serve_wait_init();
 	serve_map_init();
 	serve_aio_init();
+	serve_watch_init();
 	serve_signal_init();
 	for (unsigned nr = 0; nr < RUN_NUMBERS; nr++)
 		run_wanted[nr] = serve_table[nr] != NULL;

@@ -5,6 +5,7 @@
  * The shelf says EBADF for a number that is not its own; then the kernel makes the call.  For a number of the
  * shelf's that is not open for this kind of use, the kernel says EBADF as well: the placeholder can do nothing.
  */
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 
 #include "run/preload/serve.h"
@@ -23,6 +24,23 @@
 			return run_pass(r);                                                      \
 		n = SERVED(call);                                                                \
 		return likely(n != -EBADF) ? n : pass_number(r, FD);                             \
+	}
+
+/* Bytes from a descriptor: one of the kernel's may have an inotify instance beside it. */
+#define SERVE_READ(name, call, watched)                                                          \
+	static long serve_##name(struct run_regs *r)                                             \
+	{                                                                                        \
+		struct shelf_task *T = task_here();                                              \
+		const uint64_t A = r->si, B = r->dx;                                             \
+		const int FD = (int)r->di;                                                       \
+		long n;                                                                          \
+                                                                                                 \
+		if (unlikely(!T))                                                                \
+			return run_pass(r);                                                      \
+		n = SERVED(call);                                                                \
+		if (likely(n != -EBADF))                                                         \
+			return n;                                                                \
+		return number_watches(FD) ? (watched) : pass_number(r, FD);                      \
 	}
 
 /* The same for rare calls: the number is looked at first. */
@@ -47,11 +65,11 @@ static long fstatfs_into(struct shelf_task *t, int fd, struct statfs *out)
 	return err ? err : copy_to_user(out, &spare, sizeof(spare));
 }
 
-SERVE_FD(read, shelf_read(T, FD, (void *)A, B))
+SERVE_READ(read, shelf_read(T, FD, (void *)A, B), watch_read(FD, (void *)A, B))
 SERVE_FD(write, shelf_write(T, FD, (const void *)A, B))
 SERVE_FD(pread, shelf_pread(T, FD, (void *)A, B, (off_t)C))
 SERVE_FD(pwrite, shelf_pwrite(T, FD, (const void *)A, B, (off_t)C))
-SERVE_FD(readv, shelf_readv(T, FD, (const struct iovec *)A, (int)B))
+SERVE_READ(readv, shelf_readv(T, FD, (const struct iovec *)A, (int)B), watch_readv(FD, (const struct iovec *)A, (unsigned)B))
 SERVE_FD(writev, shelf_writev(T, FD, (const struct iovec *)A, (int)B))
 SERVE_FD(preadv, shelf_preadv(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
 SERVE_FD(pwritev, shelf_pwritev(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
@@ -71,11 +89,20 @@ SERVE_OURS(getdents, (long)-ENOSYS) /* no libc has used it since 2002 */
 SERVE_OURS(fadvise64, shelf_fadvise(T, FD, (off_t)A, (off_t)B, (int)C))
 SERVE_OURS(readahead, shelf_readahead(T, FD, (off_t)A, B))
 SERVE_OURS(sync_file_range, shelf_sync_file_range(T, FD, (off_t)A, (off_t)B, (unsigned)C))
-SERVE_OURS(ioctl, shelf_ioctl(T, FD, A, B))
 SERVE_OURS(fgetxattr, shelf_fgetxattr(T, FD, (const char *)A, (void *)B, C))
 SERVE_OURS(fsetxattr, shelf_fsetxattr(T, FD, (const char *)A, (const void *)B, C, (int)D))
 SERVE_OURS(flistxattr, shelf_flistxattr(T, FD, (char *)A, B))
 SERVE_OURS(fremovexattr, shelf_fremovexattr(T, FD, (const char *)A))
+
+static long serve_ioctl(struct run_regs *r)
+{
+	int fd = (int)r->di;
+
+	if (number_is_ours(fd))
+		return SERVED(shelf_ioctl(task_here(), fd, r->si, r->dx));
+	return (uint32_t)r->si == FIONREAD && number_watches(fd) ? watch_readable(fd, (void *)r->dx) : pass_number(r, fd);
+}
+
 static long serve_flock(struct run_regs *r)
 {
 	int fd = (int)r->di;

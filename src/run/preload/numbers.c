@@ -62,6 +62,7 @@ void numbers_before_exec(void)
 	numbers_release();
 	call_enter();
 	placeholders_cloexec(true);
+	watches_before_exec();
 	call_leave();
 }
 
@@ -95,6 +96,7 @@ static long serve_close(struct run_regs *r)
 		return close_ours(fd);
 	if (number_parked(fd))
 		return -EBADF;
+	watch_gone(fd);
 	err = sys_call3(SYS_close, fd, 0, 0);
 	if (err != -EBADF) /* closed, whatever it says */
 		number_unmark(fd);
@@ -107,11 +109,21 @@ static long dup_ours(int fd, int min, bool cloexec)
 	return SERVED(api_dup_placed(task_here(), fd, min, cloexec));
 }
 
+/* dup and its kin of a number of the kernel's. */
+static long dup_host(struct run_regs *r, int fd)
+{
+	long to = number_parked(fd) ? -EBADF : number_host_call(r);
+
+	if (to >= 0 && number_watches(fd))
+		watch_follows(task_here(), fd, (int)to);
+	return to;
+}
+
 static long serve_dup(struct run_regs *r)
 {
 	if (attached() && number_is_ours((int)r->di))
 		return dup_ours((int)r->di, 0, false);
-	return number_parked((int)r->di) ? -EBADF : number_host_call(r);
+	return dup_host(r, (int)r->di);
 }
 
 /* Locked.  Numbers that get our file want a placeholder: dup2 of the old one's takes what the kernel has there away. */
@@ -127,6 +139,8 @@ static long dup2_ours(int old, int new, int flags)
 			return at;
 	}
 	at = shelf_dup3(t, old, new, flags);
+	if (at >= 0)
+		watch_gone(new);
 	if (at < 0 && !placed) {
 		sys_call3(SYS_close, new, 0, 0);
 		task_unmark_host(t, new);
@@ -143,6 +157,7 @@ static long dup2_host(int old, int new, int flags)
 	if (at >= 0) {
 		number_unpark(new);
 		task_mark_host(task_here(), new);
+		watch_follows(task_here(), old, new);
 	}
 	numbers_unlock();
 	return at;
@@ -193,7 +208,7 @@ static long serve_fcntl(struct run_regs *r)
 		return run_pass(r);
 	if (!number_is_ours(fd)) {
 		if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
-			return number_parked(fd) ? -EBADF : number_host_call(r);
+			return dup_host(r, fd);
 		return pass_number(r, fd);
 	}
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
@@ -229,6 +244,8 @@ static long serve_close_range(struct run_regs *r)
 	}
 	if (!err)
 		err = shelf_close_range(task_here(), first, min_of(last, (unsigned)HIDDEN_NUMBERS - 1), flags);
+	if (!err && !(flags & CLOSE_RANGE_CLOEXEC))
+		watches_gone(first, last);
 	numbers_unlock();
 	return err;
 }
@@ -267,7 +284,7 @@ AT_START void serve_numbers_init(void)
 {
 	static const uint16_t givers[] = {
 		SYS_socket, SYS_epoll_create, SYS_epoll_create1, SYS_eventfd, SYS_eventfd2,
-		SYS_timerfd_create, SYS_inotify_init, SYS_inotify_init1, SYS_memfd_create,
+		SYS_timerfd_create, SYS_memfd_create,
 		SYS_userfaultfd, SYS_perf_event_open, SYS_pidfd_open, SYS_mq_open, SYS_memfd_secret,
 		SYS_fanotify_init, SYS_bpf, SYS_fsopen, SYS_fsmount, SYS_open_by_handle_at,
 	};

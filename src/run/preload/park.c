@@ -113,6 +113,7 @@ static bool kernel_has(int fd)
 
 void number_mark(int fd)
 {
+	watch_gone(fd); /* it was closed by a call that went past us */
 	if (attached())
 		SERVED(task_mark_host(task_here(), fd)); /* -EBUSY: see the top */
 }

@@ -16,7 +16,7 @@ static const struct {
 	/* files of another kind are wanted */
 	{SYS_epoll_wait, EINVAL}, {SYS_epoll_pwait, EINVAL}, {SYS_epoll_pwait2, EINVAL},
 	{SYS_signalfd, EINVAL}, {SYS_signalfd4, EINVAL}, {SYS_timerfd_settime, EINVAL}, {SYS_timerfd_gettime, EINVAL},
-	{SYS_inotify_rm_watch, EINVAL}, {SYS_tee, EINVAL}, {SYS_setns, EINVAL}, {SYS_fsconfig, EINVAL},
+	{SYS_tee, EINVAL}, {SYS_setns, EINVAL}, {SYS_fsconfig, EINVAL},
 	{SYS_io_uring_enter, EOPNOTSUPP}, {SYS_io_uring_register, EOPNOTSUPP},
 	{SYS_landlock_add_rule, EBADFD}, {SYS_landlock_restrict_self, EBADFD},
 	/* a shelf is no mount, and has no device below it */
@@ -26,8 +26,6 @@ static const struct {
 	/* as a Linux that does not have them; programs do without */
 	{451 /* cachestat */, ENOSYS}, {463 /* setxattrat */, ENOSYS}, {464, ENOSYS}, {465, ENOSYS},
 	{466 /* removexattrat */, ENOSYS}, {468 /* file_getattr */, ENOSYS}, {469, ENOSYS},
-	/* "no more watches": programs look for themselves now and then */
-	{SYS_inotify_add_watch, ENOSPC},
 };
 /* clang-format on */
 

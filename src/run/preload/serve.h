@@ -87,6 +87,7 @@ struct runtime {
 	const char *exe; /* where in the shelf this program lies, with the prefix; NULL: not there */
 	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
 	atomic_u32 threads; /* 1 until a second one starts */
+	atomic_u32 watching; /* [a] once a number had an inotify instance beside it: watch.c */
 	struct run_proc proc;
 };
 
@@ -155,6 +156,7 @@ static inline bool attached(void)
 bool settings_take(char **envp);
 /* start.c: attaches; on failure says why and ends the process. */
 void run_attach_shelf(void);
+bool run_attach_try(void); /* false: it cannot be */
 void run_attach_after_fork(void); /* in the child: nobody is attaching */
 /* Text to descriptor 2. */
 void run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -202,6 +204,21 @@ long number_host_call(struct run_regs *r);
 /* Placeholders' FD_CLOEXEC as the shelf's numbers have it, or all cleared again (exec failed). */
 void numbers_before_exec(void);
 void numbers_exec_failed(void);
+
+/* ---- inotify (watch.c): numbers of the kernel's beside which an instance of the shelf's stands ----------------- */
+
+bool number_watches(int fd);
+bool watch_is_armed(int fd); /* and it has or had watches on a shelf */
+void watches_look(struct shelf_task *t); /* after exec */
+void watches_before_exec(void);
+/* The number is not the instance's any more; in its place before the kernel's is closed. */
+void watch_gone(int fd);
+void watches_gone(unsigned first, unsigned last);
+/* The kernel has made number `to` the same as `from` of task `t`, which may be another process's. */
+void watch_follows(struct shelf_task *t, int from, int to);
+long watch_read(int fd, void *buf, size_t size);
+long watch_readv(int fd, const struct iovec *user, unsigned count);
+long watch_readable(int fd, void *user); /* FIONREAD */
 
 /* ---- paths (route.c) -------------------------------------------------------------------------- */
 
@@ -267,6 +284,7 @@ void serve_wait_init(void);
 void serve_signal_init(void);
 void serve_map_init(void);
 void serve_aio_init(void);
+void serve_watch_init(void);
 
 /* ---- /proc (proc.c) --------------------------------------------------------------------------------- */
 

@@ -104,7 +104,8 @@ static void task_make(struct shelf *shelf, struct shelf_task **t)
 	take_umask(*t);
 }
 
-static void attach_now(void)
+/* False, if that is to be said: the shelf cannot be attached. */
+static bool attach_now(bool must)
 {
 	struct run_proc *p = proc_here();
 	struct shelf *shelf = load_acquire(&runtime.shelf); /* pairs with the store below; ours already if a fork copied it */
@@ -113,15 +114,20 @@ static void attach_now(void)
 
 	nodes_attach();
 	signal_attach();
-	if (!shelf && shelf_attach(runtime.name, 0, &shelf, why))
+	if (!shelf && shelf_attach(runtime.name, 0, &shelf, why)) {
+		if (!must)
+			return false;
 		run_die("%s", why);
+	}
 	if (p->borrowed || !take_up(shelf, &t))
 		task_make(shelf, &t);
 	shelf_task_set_threads(t, load_relaxed(&runtime.threads)); /* changed only before a thread starts */
 	p->pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
 	numbers_init();
 	store_release(&runtime.shelf, shelf); /* pairs with run_attach_shelf in another thread */
+	watches_look(t);
 	p->task = t;
+	return true;
 }
 
 static atomic_u32 attaching;
@@ -131,19 +137,30 @@ void run_attach_after_fork(void)
 	store_release(&attaching, 0u); /* another thread of the parent's may have been at it */
 }
 
-void run_attach_shelf(void)
+static bool attach(bool must)
 {
 	uint32_t none = 0;
+	bool done;
 
 	call_enter();
 	while (!cas_acq_rel(&attaching, &none, 1u)) { /* pairs with the store below */
 		none = 0;
 		sys_call3(SYS_sched_yield, 0, 0, 0);
 	}
-	if (!attached())
-		attach_now();
+	done = attached() || attach_now(must);
 	store_release(&attaching, 0u); /* pairs with the CAS above */
 	call_leave();
+	return done;
+}
+
+void run_attach_shelf(void)
+{
+	attach(true);
+}
+
+bool run_attach_try(void)
+{
+	return attach(false);
 }
 
 /* ---- the start -------------------------------------------------------------------------------------- */
