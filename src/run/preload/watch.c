@@ -270,7 +270,7 @@ long watch_readable(int fd, void *user)
 	return copy_to_user(user, &here, sizeof(here));
 }
 
-void serve_watch_init(void)
+AT_START void serve_watch_init(void)
 {
 	serve_table[SYS_inotify_init] = serve_instance;
 	serve_table[SYS_inotify_init1] = serve_instance;
