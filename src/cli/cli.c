@@ -212,3 +212,12 @@ void json_string(FILE *to, const char *text)
 	}
 	fputc('"', to);
 }
+
+/* ---- where shelves lie ----------------------------------------------------------------------- */
+
+const char *cli_shm_dir(void)
+{
+	const char *dir = secure_getenv("SHELF_SHM_DIR");
+
+	return dir && *dir ? dir : "/dev/shm";
+}

@@ -47,6 +47,9 @@ void cli_catch_interrupts(void);
 bool cli_interrupted(void);
 int cli_interrupted_status(void);
 
+/* Where the segments lie. */
+const char *cli_shm_dir(void);
+
 /* All shelves of this machine in order of names (report.c).  False: one, or their directory, could not be looked at. */
 bool cli_each_shelf(bool (*look_at)(const char *name, void *ctx), void *ctx);
 

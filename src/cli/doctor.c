@@ -302,11 +302,10 @@ static void check_kernel(void)
 
 static void check_shm(void)
 {
-	const char *dir = getenv("SHELF_SHM_DIR");
+	const char *dir = cli_shm_dir();
 	struct statfs fs;
 	char size[16];
 
-	dir = dir && *dir ? dir : "/dev/shm";
 	if (statfs(dir, &fs)) {
 		say(FAILED, dir, "%s; shelves lie there, or where SHELF_SHM_DIR says", strerror(errno));
 		return;

@@ -19,13 +19,6 @@ struct names {
 	size_t count;
 };
 
-static const char *shm_dir(void)
-{
-	const char *dir = secure_getenv("SHELF_SHM_DIR");
-
-	return dir && *dir ? dir : "/dev/shm";
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -34,11 +27,11 @@ static int by_name(const void *a, const void *b)
 /* All shelves of the machine.  False after a message. */
 static bool find_shelves(struct names *out)
 {
-	DIR *dir = opendir(shm_dir());
+	DIR *dir = opendir(cli_shm_dir());
 	struct dirent *e;
 
 	if (!dir) {
-		cli_error("%s: open directory: %s%s", shm_dir(), strerror(errno),
+		cli_error("%s: open directory: %s%s", cli_shm_dir(), strerror(errno),
 			  getenv("SHELF_SHM_DIR") ? "; SHELF_SHM_DIR names it" : "");
 		return false;
 	}

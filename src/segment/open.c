@@ -2,8 +2,8 @@
 /*
  * open.c - is this file a segment that we may attach?
  *
- * Checked in an order in which each answer makes the next one meaningful: a
- * plain file of ours, mode 0600; complete; magic; version; checksum; build
+ * Checked in an order in which each answer makes the next one meaningful: ours, or handed over by its owner; a
+ * plain file, mode 0600; complete; magic; version; checksum; build
  * options; layout; length.  A segment that is still being made is waited for; one whose
  * creator died while making it is named as that, never waited for.
  */
@@ -42,29 +42,69 @@ static int open_failed(int err, const char *path, char *why)
 	}
 }
 
+static int open_check_owner(const struct stat *st, const char *path, char *why)
+{
+	if (st->st_uid != geteuid())
+		return refuse(why, EPERM, "%.150s: belongs to user %u, you are %u; use your own shelf", path,
+			      st->st_uid, geteuid());
+	return 0;
+}
+
 static int open_check_file(const struct stat *st, const char *path, char *why)
 {
 	if (!S_ISREG(st->st_mode))
 		return refuse(why, EINVAL, "%.150s: is not a plain file, so no shelf; remove it", path);
-	if (st->st_uid != geteuid())
-		return refuse(why, EPERM, "%.150s: belongs to user %u, you are %u; use your own shelf", path,
-			      st->st_uid, geteuid());
 	if ((st->st_mode & 07777) != 0600)
 		return refuse(why, EPERM, "%.150s: has mode %04o, not 0600; chmod it if nobody tampered with it",
 			      path, st->st_mode & 07777);
 	return 0;
 }
 
-int open_segment(const char *path, char *why)
+static int open_by_path(const char *path, struct stat *st, char *why)
 {
 	int fd = (int)sys_call3(SYS_open, (long)path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
-	struct stat st;
 	int err;
 
 	if (fd < 0)
 		return open_failed(-fd, path, why);
-	err = (int)sys_call3(SYS_fstat, fd, (long)&st, 0);
-	err = err ? open_failed(-err, path, why) : open_check_file(&st, path, why);
+	err = (int)sys_call3(SYS_fstat, fd, (long)st, 0);
+	err = err ? open_failed(-err, path, why) : open_check_owner(st, path, why);
+	if (err)
+		sys_call3(SYS_close, fd, 0, 0);
+	return err ? err : fd;
+}
+
+static long (*opener)(void); /* process-local; set before the first attach that may want it */
+
+void segment_register_opener(long (*fn)(void))
+{
+	opener = fn;
+}
+
+/* Handed over by one who owns it, who answers for the owner. */
+static int open_handed(struct stat *st)
+{
+	long fd = opener ? opener() : -EACCES;
+
+	if (fd >= 0 && sys_call3(SYS_fstat, fd, (long)st, 0)) {
+		sys_call3(SYS_close, fd, 0, 0);
+		return -EACCES;
+	}
+	return (int)fd;
+}
+
+int open_segment(const char *path, char *why)
+{
+	struct stat st;
+	int err, handed, fd = open_by_path(path, &st, why);
+
+	if (fd == -EACCES || fd == -EPERM) {
+		handed = open_handed(&st);
+		fd = handed < 0 ? fd : handed;
+	}
+	if (fd < 0)
+		return fd;
+	err = open_check_file(&st, path, why);
 	if (err)
 		sys_call3(SYS_close, fd, 0, 0);
 	return err ? err : fd;

@@ -43,6 +43,8 @@ struct segment_options {
 /* All: 0 or -errno.  `why` (may be NULL, else 256 bytes) gets one sentence: file, reason, what to do. */
 int segment_create(const char *name, const struct segment_options *opt, struct segment **out, char *why);
 int segment_attach(const char *name, bool read_only, struct segment **out, char *why);
+/* Asked for a descriptor of the segment's file by an attach that may not open it: who gives one answers for its owner.  -errno. */
+void segment_register_opener(long (*fn)(void));
 int segment_remove(const char *name, char *why);
 /* The calling process's slots are given back.  No other thread of it may be using the segment. */
 void segment_detach(struct segment *seg);

@@ -78,6 +78,26 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	ends 0 "without rights" env -u XDG_CACHE_HOME HOME=/nonexistent SHELF_SHM_DIR="$base/nobody" setpriv --reuid 65534 --regid 65534 --clear-groups \
 		"$SHELF" run --size 64M --at "$at" -- sh -c "echo x >$at/f; cat $at/f; ls -l $at; id -u"
 fi
+# One that becomes another user goes on: in its next image it asks `shelf run` for the segment, which it may not open.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	export SHELF_RUN_TABLES="$work/tables" # others may not look into it
+	mkdir -m 700 "$work/tables"
+	as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	ends 0 "rights that are given up" run sh -c "chmod 1777 $at; echo root >$at/f; $as sh -c 'env -i cat $at/f && echo mine >$at/g && ! echo no 2>/dev/null >$at/f' &&
+		[ \$(stat -c %u $at/g) = 65534 ] && [ \$(cat $at/f) = root ]"
+	ends 0 "and a file of the shelf inherited" run sh -c "echo 12345 >$at/f; chmod 600 $at/f; exec 5<$at/f; $as sh -c 'read x <&5; [ \$x = 12345 ] && ! cat $at/f 2>/dev/null'"
+	if has su; then ends 0 "su" run su nobody -s /bin/sh -c "[ \$(id -u) = 65534 ] && ls -ld $at"; fi
+	ends 0 "without the secret" run sh -c "$as /usr/bin/python3 - <<-'END'
+		import os, socket, sys
+		run = os.environ['SHELF_RUN']; key = run[run.index(',') + 1:run.index(':')]
+		def ask(secret):
+		    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(b'\\0shelf-run-' + key[:16].encode()); s.send(secret)
+		    return socket.recv_fds(s, 10, 4)[1]
+		ok = ask(b'0' * 32) == [] and ask(b'') == [] and ask(key[16:].encode() + b'0') == [] and len(ask(key[16:].encode())) == 1
+		sys.exit(not ok)
+	END"
+	unset SHELF_RUN_TABLES
+fi
 n=$(scaled 20)
 ends 0 "$n named runs keep their files" sh -c "for i in \$(seq $n); do '$SHELF' run --name kept --size 64M --at '$at' -- sh -c \"echo \$i >>$at/f\" || exit 1; done
 	[ \"\$('$SHELF' run --name kept --at '$at' -- cat $at/f | wc -l)\" = $n ] && '$SHELF' check kept && '$SHELF' rm kept"

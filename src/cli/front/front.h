@@ -14,6 +14,8 @@
 
 #include <shelf/shelf.h>
 
+#include "run/key.h"
+
 #define EXIT_OK 0
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
@@ -32,6 +34,7 @@ struct run {
 	char prefix[PATH_MAX];
 	char library[PATH_MAX];
 	char tables[PATH_MAX];
+	char key[RUN_KEY + 1];
 };
 
 /* say.c: "shelf run: message" on standard error. */
@@ -53,6 +56,10 @@ long front_start(char **argv, char **envp, const char *path);
 long front_find(const char *name, const char *dirs, char path[PATH_MAX]);
 /* How the process ended: a wait status. */
 int front_wait(long pid);
+/* keep.c: where programs of other users ask for the segment, and the key to it; -1 and "": nobody can. */
+long front_listen(char key[RUN_KEY + 1]);
+/* front_wait(), answering them meanwhile.  Closes `listener`. */
+int front_keep(long pid, long listener, const char *key, const char *segment);
 /* STATUS as ours: what ended the program ends us, without another core file. */
 int front_pass_on(int status);
 /* Keys reach the program as well: it decides, we wait for it. */

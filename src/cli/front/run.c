@@ -202,13 +202,13 @@ static char **copy_others(char **to, char **envp)
 static long start_program(struct run *r, const char *path)
 {
 	const char *theirs = libc_env(r->envp, "LD_PRELOAD"), *dir = libc_env(r->envp, "SHELF_SHM_DIR");
-	char preload[PATH_MAX + (theirs ? strlen(theirs) : 0) + 16], state[PATH_MAX + 384];
+	char preload[PATH_MAX + (theirs ? strlen(theirs) : 0) + 16], state[PATH_MAX + RUN_KEY + 384];
 	char place[dir ? strlen(dir) + 16 : 1], tables[PATH_MAX + 32];
 	char *env[count_strings(r->envp) + ARRAY_SIZE(our_variables) + 1], **end = copy_others(env, r->envp);
 
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "");
-	snprintf(state, sizeof(state), "SHELF_RUN=%c%ld:%s%s", r->strict ? '4' : '0', sys_call3(SYS_getpid, 0, 0, 0), r->name,
-		 r->prefix);
+	snprintf(state, sizeof(state), "SHELF_RUN=%c%ld%s%s:%s%s", r->strict ? '4' : '0', sys_call3(SYS_getpid, 0, 0, 0),
+		 *r->key ? "," : "", r->key, r->name, r->prefix);
 	snprintf(tables, sizeof(tables), "SHELF_RUN_TABLES=%s", r->tables);
 	*end++ = preload;
 	*end++ = state;
@@ -252,7 +252,9 @@ static bool may_start(const char *path)
 
 static int run_program(struct run *r)
 {
-	char path[PATH_MAX];
+	const char *dir = libc_env(r->envp, "SHELF_SHM_DIR");
+	char path[PATH_MAX], segment[PATH_MAX + 384];
+	long listener = front_listen(r->key);
 	long pid = front_find(r->argv[0], libc_env(r->envp, "PATH"), path);
 
 	if (!pid && !may_start(path))
@@ -264,7 +266,8 @@ static int run_program(struct run *r)
 		return W_EXITCODE(pid == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_STARTED, 0);
 	}
 	front_leave_keys();
-	return front_wait(pid);
+	snprintf(segment, sizeof(segment), "%s/shelf.%s", dir && *dir ? dir : "/dev/shm", r->name);
+	return front_keep(pid, listener, r->key, segment);
 }
 
 int front_run(struct run *r)

@@ -138,7 +138,8 @@ static void state_text(char *buf, size_t size)
 
 	unsigned state = !attached() ? 0u : in ? 2u : 1u;
 
-	snprintf(buf, size, "SHELF_RUN=%u%u:%s%s", state | (runtime.strict ? 4u : 0u), runtime.keeper, runtime.name, runtime.prefix);
+	snprintf(buf, size, "SHELF_RUN=%u%u%s%s:%s%s", state | (runtime.strict ? 4u : 0u), runtime.keeper, runtime.key[0] ? "," : "",
+		 runtime.key, runtime.name, runtime.prefix);
 }
 
 /* ---- exec ------------------------------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ static long kernel_exec(int dirfd, const char *path, char *const *argv, char *co
 	size_t n = vector_length(envp);
 	char *env[n + OUR_VARIABLES + 1];
 	size_t dir_len = runtime.shm_dir ? strlen(runtime.shm_dir) + 32 : 1, tables_len = runtime.tables ? strlen(runtime.tables) + 32 : 1;
-	char preload[PATH_LIMIT], state[PATH_LIMIT + NAME_LIMIT + 32], dir[dir_len], tables[tables_len];
+	char preload[PATH_LIMIT], state[PATH_LIMIT + NAME_LIMIT + RUN_KEY + 32], dir[dir_len], tables[tables_len];
 	const char *theirs = libc_env((char **)(uintptr_t)envp, "LD_PRELOAD");
 	long err;
 

@@ -25,6 +25,7 @@
 #include "api/api.h"
 #include "base/fault.h"
 #include "base/syscall.h"
+#include "run/key.h"
 #include "run/preload/sigtable.h"
 #include "run/regs.h"
 
@@ -73,6 +74,7 @@ struct run_thread {
 
 struct runtime {
 	const char *name;
+	const char *key; /* run/key.h; "": none */
 	const char *prefix; /* canonical */
 	size_t prefix_len;
 	const char *prefix_last; /* its last component */
@@ -157,6 +159,7 @@ bool settings_take(char **envp);
 /* start.c: attaches; on failure says why and ends the process. */
 void run_attach_shelf(void);
 bool run_attach_try(void); /* false: it cannot be */
+long run_ask_segment(void); /* ask.c: a descriptor, or -errno */
 void run_attach_after_fork(void); /* in the child: nobody is attaching */
 /* Text to descriptor 2. */
 void run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

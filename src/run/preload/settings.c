@@ -6,7 +6,7 @@
 #include "run/preload/serve.h"
 
 /* Texts one behind the other: as few pages as they need. */
-static char texts[NAME_LIMIT + 1 + 5 * PATH_LIMIT];
+static char texts[NAME_LIMIT + 1 + RUN_KEY + 1 + 5 * PATH_LIMIT];
 static size_t texts_used;
 
 /* A copy of FROM up to STOP, OR or the end, less than SIZE bytes; NULL: it is longer. */
@@ -33,7 +33,20 @@ static AT_START const char *keep_variable(char **envp, const char *name)
 	return value && *value ? keep_text(value, PATH_LIMIT, 0, 0) : NULL;
 }
 
-/* S PID : NAME PREFIX */
+/* ", KEY", or nothing. */
+static AT_START bool take_key(const char **run)
+{
+	runtime.key = "";
+	if (**run == ',') {
+		runtime.key = keep_text(++*run, RUN_KEY + 1, ':', 0);
+		if (!runtime.key || strlen(runtime.key) != RUN_KEY)
+			return false;
+		*run += RUN_KEY;
+	}
+	return *(*run)++ == ':';
+}
+
+/* S PID , KEY : NAME PREFIX */
 static AT_START bool take_state(const char *run)
 {
 	const char *at = strchr(run, '/');
@@ -44,7 +57,7 @@ static AT_START bool take_state(const char *run)
 	runtime.state = (uint32_t)(*run - '0') & 3;
 	for (run++; *run >= '0' && *run <= '9'; run++)
 		runtime.keeper = runtime.keeper * 10 + (uint32_t)(*run - '0');
-	if (*run++ != ':')
+	if (!take_key(&run))
 		return false;
 	runtime.name = keep_text(run, NAME_LIMIT + 1, '/', 0);
 	runtime.prefix = keep_text(at, PATH_LIMIT, 0, 0);

@@ -2,8 +2,8 @@
 /*
  * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
  *
- *   SHELF_RUN          S PID : NAME PREFIX, written together: S is 0, or 1 if the image before exec had something of the shelf, or 2
- *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; a name has no '/', a prefix begins with one
+ *   SHELF_RUN          S PID , KEY : NAME PREFIX, or without ", KEY", written together: S is 0, or 1 if the image before exec had something of the shelf, or 2
+ *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; KEY as in key.h; a name has no '/', a prefix begins with one
  *   SHELF_RUN_DIR      where the shelves are, if not in /dev/shm
  *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
  *   SHELF_RUN_TABLES   folder of site tables and ready copies; without it each start scans
@@ -85,7 +85,10 @@ static bool take_up(struct shelf *shelf, struct shelf_task **t)
 	    load_relaxed(&(*t)->owner) != task_owner_word(pid, slot_start_time())) /* ours: nobody else changes it */
 		return false;
 	forget_marks(*t);
-	return !shelf_task_exec(*t);
+	if (shelf_task_exec(*t))
+		return false;
+	task_refresh_cred(*t); /* exec takes capabilities away from who is not root */
+	return true;
 }
 
 /* A child in its parent's memory, on the parent's slot: the parent has attached (fork.c). */
@@ -114,6 +117,7 @@ static bool attach_now(bool must)
 
 	nodes_attach();
 	signal_attach();
+	segment_register_opener(run_ask_segment);
 	if (!shelf && shelf_attach(runtime.name, 0, &shelf, why)) {
 		if (!must)
 			return false;

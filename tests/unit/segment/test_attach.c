@@ -207,6 +207,33 @@ static void foreign_owner_is_refused(void **state)
 	assert_refused(EPERM, "belongs to user 12345");
 }
 
+static long hand_over(void)
+{
+	return open(seg_test_path(), O_RDWR | O_CLOEXEC);
+}
+
+static long hand_over_nothing(void)
+{
+	return -EACCES;
+}
+
+static void foreign_segment_is_attached_if_its_owner_hands_it_over(void **state)
+{
+	struct segment *seg;
+
+	(void)state;
+	if (chown(seg_test_path(), 12345, -1))
+		skip();
+	segment_register_opener(hand_over_nothing);
+	assert_refused(EPERM, "belongs to user 12345");
+	segment_register_opener(hand_over);
+	assert_int_equal(segment_attach(seg_test.name, false, &seg, why), 0);
+	segment_detach(seg);
+	assert_int_equal(chmod(seg_test_path(), 0644), 0);
+	assert_refused(EPERM, "0644"); /* whoever hands it over */
+	segment_register_opener(NULL);
+}
+
 static void wrong_mode_is_refused(void **state)
 {
 	(void)state;
@@ -451,6 +478,7 @@ int main(void)
 		WITH_SEGMENT(create_over_an_existing_name_is_refused),
 		WITH_NAME(missing_segment_is_refused),
 		WITH_SEGMENT(foreign_owner_is_refused),
+		WITH_SEGMENT(foreign_segment_is_attached_if_its_owner_hands_it_over),
 		WITH_SEGMENT(wrong_mode_is_refused),
 		WITH_FILE(symbolic_link_is_refused),
 		WITH_FILE(directory_and_fifo_are_refused),
