@@ -154,7 +154,7 @@ ssize_t io_read(struct shelf_task *t, int fd, struct io *io)
 			return n;
 		if (unlikely(io->moves && u.w.self->seg->read_only))
 			n = -EROFS; /* the offset is shared */
-		else if (notify_wanted(u.w.self) && !u.w.self->seg->read_only)
+		else if (notify_wanted(u.w.self) && notify_hears_epoch(u.f) && !u.w.self->seg->read_only)
 			n = read_heard(&u, io);
 		else
 			n = read_once(&u, io);
@@ -251,7 +251,7 @@ static ssize_t write_any(struct use *u, const struct io *io)
 {
 	if (unlikely(u->w.self->seg->read_only))
 		return -EROFS;
-	return notify_wanted(u->w.self) ? write_heard(u, io) : write_once(u, io);
+	return notify_wanted(u->w.self) && notify_hears_epoch(u->f) ? write_heard(u, io) : write_once(u, io);
 }
 
 ssize_t io_write(struct shelf_task *t, int fd, struct io *io)

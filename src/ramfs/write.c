@@ -294,12 +294,10 @@ int data_write_limit(const struct who *w, uint64_t pos, size_t *total)
 	return 0;
 }
 
-/* In a section only what is short and that nobody is told of; a counted reference serves the rest. */
+/* In a section only what is short; a counted reference serves the rest. */
 static bool write_may_start(struct slot *self, size_t total, unsigned flags)
 {
-	if (!(flags & WRITE_TRY) || !epoch_inside(self))
-		return true;
-	return total <= DATA_ATOMIC && !notify_wanted(self);
+	return !(flags & WRITE_TRY) || !epoch_inside(self) || total <= DATA_ATOMIC;
 }
 
 ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t *pos,

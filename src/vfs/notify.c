@@ -95,6 +95,20 @@ static bool opened_stands(struct slot *self, const struct opened *o, const struc
 	return is;
 }
 
+bool notify_hears_epoch(const struct file *f)
+{
+	struct file *m = (struct file *)(uintptr_t)f;
+	struct inode *inode = f->inode;
+	struct dentry *d;
+
+	if (!inode)
+		return false;
+	if (load_relaxed(&inode->watches) || load_relaxed(&m->opened) || load_relaxed(&inode->was)) /* as in notify() */
+		return true;
+	d = load_acquire(&inode->alias); /* pairs with its store under the inode's lock */
+	return d && load_relaxed(&d->parent->watches);
+}
+
 void notify_file_slow(struct slot *self, struct file *f, uint32_t mask)
 {
 	struct opened *o = load_relaxed(&f->opened); /* [c] */

@@ -495,6 +495,8 @@ static inline void notify_inode(struct slot *self, struct inode *inode, uint32_t
 	if (notify_wanted(self))
 		notify_inode_slow(self, inode, mask);
 }
+/* In a section: may anybody hear of what is done through the file?  Then the caller keeps it, and says so. */
+bool notify_hears_epoch(const struct file *f) __attribute__((cold));
 /* What was done through a file that the caller keeps. */
 void notify_file_slow(struct slot *self, struct file *f, uint32_t mask) __attribute__((cold));
 static inline void notify_file(struct slot *self, struct file *f, uint32_t mask)
