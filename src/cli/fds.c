@@ -16,6 +16,7 @@
 #include "cli.h"
 
 #define OWN_NUMBERS (1 << 23) /* from here on numbers are the runtime's of `shelf run` */
+#define WATCH_NUMBERS (OWN_NUMBERS + (1 << 22)) /* and from here on they stand beside an inotify descriptor of the kernel's */
 
 struct row {
 	uint32_t pid;
@@ -77,7 +78,7 @@ static bool take_number(struct view *v, struct shelf_task *t, int fd)
 	row = new_row(v);
 	if (row) {
 		row->pid = task_owner_pid(load_relaxed(&t->owner)); /* a number */
-		row->fd = fd;
+		row->fd = fd < WATCH_NUMBERS ? fd : fd - WATCH_NUMBERS;
 		row->type = u.f->head.type;
 		row->flags = load_relaxed(&u.f->flags); /* flags */
 		row->pos = load_relaxed(&u.f->pos); /* of some moment */
@@ -119,6 +120,8 @@ static bool take_tasks(struct view *v, struct slot *self)
 
 static const char *type_text(const struct row *row)
 {
+	if (row->type == FD_TYPE_INOTIFY)
+		return "inotify";
 	switch (row->attr.mode & S_IFMT) {
 	case S_IFREG:
 		return "REG";

@@ -15,17 +15,26 @@
 
 #define SOCKET_ROOM 40 /* as the runtime of `shelf run` has it */
 
-/* The folder for shelf NAME.  False: no such shelf. */
-static bool find_nodes(const char *name, char *path, size_t size)
+/* What shelf NAME has beside it. */
+struct beside {
+	char dir[PATH_MAX]; /* where that is */
+	char folder[PATH_MAX];
+	char tokens[64]; /* how the names of inotify's tokens begin */
+};
+
+/* False: no such shelf. */
+static bool find_beside(const char *name, struct beside *b)
 {
 	const char *shm = secure_getenv("SHELF_SHM_DIR");
 	struct stat st;
 
 	shm = shm && *shm ? shm : "/dev/shm";
-	snprintf(path, size, "%s/shelf.%s", shm, name);
-	if (strchr(name, '/') || sys_call3(SYS_stat, (long)path, (long)&st, 0))
+	snprintf(b->dir, sizeof(b->dir), "%s/shelf.%s", shm, name);
+	if (strchr(name, '/') || sys_call3(SYS_stat, (long)b->dir, (long)&st, 0))
 		return false;
-	snprintf(path, size, "%s/shelf-nodes.%lx", strlen(shm) > SOCKET_ROOM ? "/tmp" : shm, (unsigned long)st.st_ino);
+	snprintf(b->dir, sizeof(b->dir), "%s", strlen(shm) > SOCKET_ROOM ? "/tmp" : shm);
+	snprintf(b->folder, sizeof(b->folder), "%.4000s/shelf-nodes.%lx", b->dir, (unsigned long)st.st_ino);
+	snprintf(b->tokens, sizeof(b->tokens), "shelf-wake.%lx.", (unsigned long)st.st_ino);
 	return true;
 }
 
@@ -56,20 +65,25 @@ static bool remove_nodes(const char *folder, const char *start)
 
 void cli_remove_carriers(const char *name)
 {
-	char folder[PATH_MAX], start[32];
+	struct beside b;
+	char start[32];
 
 	snprintf(start, sizeof(start), "c-%ld-", sys_call3(SYS_getpid, 0, 0, 0));
-	if (find_nodes(name, folder, sizeof(folder)))
-		remove_nodes(folder, start);
+	if (find_beside(name, &b))
+		remove_nodes(b.folder, start);
 }
 
 int cli_remove_shelf(const char *name, char *why)
 {
-	char folder[PATH_MAX];
-	bool nodes = find_nodes(name, folder, sizeof(folder));
+	struct beside b;
+	bool found = find_beside(name, &b);
 	int err = shelf_remove(name, why);
 
-	if (!err && nodes && remove_nodes(folder, ""))
-		sys_call3(SYS_rmdir, (long)folder, 0, 0);
-	return err;
+	if (err || !found)
+		return err;
+	if (remove_nodes(b.folder, ""))
+		sys_call3(SYS_rmdir, (long)b.folder, 0, 0);
+	remove_nodes(b.dir, b.tokens);
+	remove_nodes("/tmp", b.tokens); /* of who could make none there */
+	return 0;
 }

@@ -17,7 +17,7 @@
 #include "vfs/vfs.h"
 
 #define INOTIFY_EVENTS_MAX 16384u /* as the kernel's default */
-#define INOTIFY_TOKEN_PATH 108
+#define INOTIFY_TOKEN_PATH 108 /* as NODE_PATH of the runtime */
 
 int inotify_init_root(struct slot *self); /* creator */
 int inotify_attach(struct segment *seg); /* every process */

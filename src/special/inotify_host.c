@@ -12,8 +12,9 @@
  * as one kernel would, and a watch of the kernel's gets an entry that translates (struct watch without an inode).
  * Death: a reader that died between reading the token and looking what is left leaves `poked` set; after POKE_AGAIN_NS the next event
  * touches the token again.  The kernel merges touches that follow one another.
- * Limits: a process that may not enter the folder of the token wakes nobody; what it did is read with the next event.
+ * Limit: a process that does not reach the token (in a chroot of the kernel's) wakes nobody; what it did is read with the next event.
  */
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@
 
 static void touch(struct inotify *inst)
 {
-	sys_call6(SYS_utimensat, -100 /* AT_FDCWD */, (long)inst->token, 0, 0, 0, 0);
+	sys_call6(SYS_utimensat, AT_FDCWD, (long)inst->token, 0, AT_SYMLINK_NOFOLLOW, 0, 0);
 }
 
 static void poked(struct inotify *inst)

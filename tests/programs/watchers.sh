@@ -74,4 +74,15 @@ os.unlink(host + "/h"); os.rmdir(host)
 EOF
 python3 w.py
 '
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && has inotifywait; then
+	both "changes by another user" "$wait_for"'
+	other="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	mkdir -m 777 d
+	inotifywait -e create --format "%e %f" d >"$HOST.1" 2>"$HOST.e1" & until_said "$HOST.e1" established
+	$other sh -c "echo x >d/theirs"; wait $!; cat "$HOST.1"
+	$other inotifywait -e create --format "%e %f" d >"$HOST.2" 2>"$HOST.e2" & until_said "$HOST.e2" established
+	echo x >d/ours; wait $!; cat "$HOST.2"
+	'
+	[ -z "$(find "$base" -name "shelf-wake*")" ] || fail "tokens are left" /dev/null
+fi
 finish

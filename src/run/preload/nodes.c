@@ -20,24 +20,61 @@
 
 #define FOLDER_ROOM 40 /* a longer folder would leave too little of a socket's name */
 
-long nodes_folder(char out[NODE_FOLDER], bool make)
+/* Where the shelves are, if a socket's name leaves room for that. */
+static const char *shm_dir(void)
 {
 	const char *shm = secure_getenv("SHELF_SHM_DIR");
+
+	if (!shm || !*shm)
+		shm = "/dev/shm";
+	return strlen(shm) > FOLDER_ROOM ? "/tmp" : shm;
+}
+
+/* The inode number of the shelf's own file; 0: no slot is free. */
+static unsigned long shelf_ino(void)
+{
 	struct slot *self;
-	long err;
 
 	call_enter();
 	self = task_slot(task_here()); /* this may be the thread's first call */
 	call_leave();
-	if (!self)
+	return self ? (unsigned long)self->seg->file_ino : 0;
+}
+
+long nodes_folder(char out[NODE_FOLDER], bool make)
+{
+	unsigned long ino = shelf_ino();
+	long err;
+
+	if (!ino)
 		return -ENOMEM;
-	if (!shm || !*shm)
-		shm = "/dev/shm";
-	if (strlen(shm) > FOLDER_ROOM)
-		shm = "/tmp";
-	snprintf(out, NODE_FOLDER, "%s/shelf-nodes.%lx", shm, (unsigned long)self->seg->file_ino);
+	snprintf(out, NODE_FOLDER, "%s/shelf-nodes.%lx", shm_dir(), ino);
 	err = make ? sys_call3(SYS_mkdir, (long)out, 0700, 0) : 0;
 	return err == -EEXIST ? 0 : err;
+}
+
+/* Anybody may touch it.  Where others may make files they may not take ours away; what is there already must be ours. */
+static long token_make_in(const char *dir, char out[NODE_PATH], unsigned long ino, uint64_t id)
+{
+	struct stat st;
+	long err;
+
+	snprintf(out, NODE_PATH, "%s/shelf-wake.%lx.%lx", dir, ino, (unsigned long)id);
+	err = sys_call3(SYS_mknod, (long)out, S_IFREG | 0666, 0);
+	if (!err)
+		return sys_call3(SYS_chmod, (long)out, 0666, 0); /* whatever the umask is */
+	if (err != -EEXIST)
+		return err;
+	err = sys_call3(SYS_lstat, (long)out, (long)&st, 0);
+	return err ? err : S_ISREG(st.st_mode) && st.st_uid == (uid_t)sys_call3(SYS_geteuid, 0, 0, 0) ? 0 : -EACCES;
+}
+
+long token_make(char out[NODE_PATH], uint64_t id)
+{
+	unsigned long ino = shelf_ino();
+	long err = ino ? token_make_in(shm_dir(), out, ino, id) : -ENOMEM;
+
+	return err == -EACCES || err == -EROFS ? token_make_in("/tmp", out, ino, id) : err;
 }
 
 long node_path(char out[NODE_PATH], uint64_t ino, uint64_t btime, bool make_folder)

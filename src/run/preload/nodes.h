@@ -15,6 +15,8 @@
 
 /* The folder with hidden names of this shelf, made if `make`.  -ENAMETOOLONG, or what mkdir says. */
 long nodes_folder(char out[NODE_FOLDER], bool make);
+/* The token of inotify instance `id`: made, and its name. */
+long token_make(char out[NODE_PATH], uint64_t id);
 /* The hidden name of an inode. */
 long node_path(char out[NODE_PATH], uint64_t ino, uint64_t btime, bool make_folder);
 /* The shelf said ENXIO to an open: the kernel opens what the node stands for. */

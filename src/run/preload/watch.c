@@ -5,7 +5,7 @@
  * The descriptor is the kernel's own, so poll, select, epoll and signals are the kernel's affair, whenever and by whomever
  * they were set up.  Beside the kernel's number N stands the shelf's instance, at the hidden number WATCH_NUMBERS + N, so
  * that it is copied by fork and goes with its last holder, however that ends.  The first watch on a file of the shelf
- * arms it: a hidden file, i-I for instance I, that the kernel's descriptor watches; special/inotify_host.c has the rest.
+ * arms it: a file beside the shelf, shelf-wake.S.I for instance I, that the kernel's descriptor watches; special/inotify_host.c has the rest.
  * Reading asks the kernel first, in the program's own way (waiting or not), and puts the shelf's events in place of the
  * token.  Numbers of watches are those that one kernel would give.
  *
@@ -116,7 +116,7 @@ static long serve_instance(struct run_regs *r)
 static long arm(int fd)
 {
 	struct shelf_task *t = task_here();
-	char folder[NODE_FOLDER], path[INOTIFY_TOKEN_PATH];
+	char path[NODE_PATH];
 	uint64_t id;
 	long wd, err;
 
@@ -131,12 +131,8 @@ static long arm(int fd)
 	wd = api_inotify_token(t, hidden(fd), &id);
 	if (wd)
 		return min_of(wd, 0L);
-	err = nodes_folder(folder, true);
+	err = token_make(path, id);
 	if (err)
-		return err;
-	snprintf(path, sizeof(path), "%s/i-%lx", folder, (unsigned long)id);
-	err = sys_call3(SYS_mknod, (long)path, S_IFREG | 0600, 0);
-	if (err && err != -EEXIST)
 		return err;
 	wd = sys_call3(SYS_inotify_add_watch, fd, (long)path, IN_ATTRIB);
 	if (wd >= 0)
