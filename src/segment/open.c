@@ -189,3 +189,19 @@ int open_wait_ready(struct seg_header *h, const char *path, char *why)
 	}
 	return 0;
 }
+
+bool segment_is_unfinished(const char *name)
+{
+	char path[SEG_PATH_MAX];
+	struct seg_header h = {0};
+	int fd;
+
+	if (refuse_name(name, NULL) || local_path(path, sizeof(path), local_dir(), name))
+		return false;
+	fd = open_segment(path, NULL);
+	if (fd < 0)
+		return false;
+	open_pread(fd, &h);
+	sys_call3(SYS_close, fd, 0, 0);
+	return h.magic != SEG_MAGIC || !load_relaxed(&h.ready); /* a copy */
+}

@@ -46,6 +46,8 @@ int segment_attach(const char *name, bool read_only, struct segment **out, char 
 /* Asked for a descriptor of the segment's file by an attach that may not open it: who gives one answers for its owner.  -errno. */
 void segment_register_opener(long (*fn)(void));
 int segment_remove(const char *name, char *why);
+/* Its file is there, but was never said to be ready.  Whoever asks knows that nobody is making it now. */
+bool segment_is_unfinished(const char *name);
 /* The calling process's slots are given back.  No other thread of it may be using the segment. */
 void segment_detach(struct segment *seg);
 /* Creator, once the layers above have made their roots: lets others attach. */

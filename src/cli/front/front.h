@@ -28,6 +28,7 @@ struct run {
 	struct shelf_options options;
 	bool keep; /* --name: the shelf stays */
 	bool strict;
+	bool promised; /* the shelf is made by who first needs it: run/promise.h */
 	char **argv; /* of the program */
 	char **envp; /* ours */
 	char scratch[64];
@@ -49,6 +50,8 @@ int front_options(struct run *r, char **argv);
 
 /* run.c: the whole of `shelf run`.  Its exit status. */
 int front_run(struct run *r);
+/* Makes the shelf that was promised, if nobody has. */
+void front_make(const struct run *r);
 
 /* start.c: the program as execvp() would start it, with ENVP.  Its pid, or -errno. */
 long front_start(char **argv, char **envp, const char *path);
@@ -59,7 +62,7 @@ int front_wait(long pid);
 /* keep.c: where programs of other users ask for the segment, and the key to it; -1 and "": nobody can. */
 long front_listen(char key[RUN_KEY + 1]);
 /* front_wait(), answering them meanwhile.  Closes `listener`. */
-int front_keep(long pid, long listener, const char *key, const char *segment);
+int front_keep(long pid, long listener, const struct run *r, const char *segment);
 /* STATUS as ours: what ended the program ends us, without another core file. */
 int front_pass_on(int status);
 /* Keys reach the program as well: it decides, we wait for it. */

@@ -80,7 +80,7 @@ static bool secret_is(const char *key, const char *said)
 	return !differs;
 }
 
-static void answer_in_time(long asker, const char *key, const char *segment)
+static void answer_in_time(long asker, const struct run *r, const char *segment)
 {
 	struct pollfd said = {(int)asker, POLLIN, 0};
 	char secret[RUN_KEY_SECRET + 1];
@@ -88,8 +88,9 @@ static void answer_in_time(long asker, const char *key, const char *segment)
 
 	if (sys_call3(SYS_poll, (long)&said, 1, ASKER_MS) != 1 ||
 	    sys_call6(SYS_recvfrom, asker, (long)secret, sizeof(secret), MSG_DONTWAIT, 0, 0) != RUN_KEY_SECRET ||
-	    !secret_is(key, secret))
+	    !secret_is(r->key, secret))
 		return;
+	front_make(r);
 	fd = sys_call3(SYS_open, (long)segment, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return;
@@ -97,19 +98,19 @@ static void answer_in_time(long asker, const char *key, const char *segment)
 	sys_call3(SYS_close, fd, 0, 0);
 }
 
-static void answer(long listener, const char *key, const char *segment)
+static void answer(long listener, const struct run *r, const char *segment)
 {
 	long asker = sys_call6(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC, 0, 0);
 
 	if (asker < 0)
 		return;
-	answer_in_time(asker, key, segment);
+	answer_in_time(asker, r, segment);
 	sys_call3(SYS_close, asker, 0, 0);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------- */
 
-int front_keep(long pid, long listener, const char *key, const char *segment)
+int front_keep(long pid, long listener, const struct run *r, const char *segment)
 {
 	struct pollfd set[2] = {{-1, POLLIN, 0}, {(int)listener, POLLIN, 0}};
 	long err = 0;
@@ -119,7 +120,7 @@ int front_keep(long pid, long listener, const char *key, const char *segment)
 	set[0].fd = (int)sys_call3(SYS_pidfd_open, pid, 0, 0);
 	while (set[0].fd >= 0 && (err >= 0 || err == -EINTR) && !(set[0].revents & POLLIN)) {
 		if (set[1].revents & POLLIN)
-			answer(listener, key, segment);
+			answer(listener, r, segment);
 		set[0].revents = set[1].revents = 0;
 		err = sys_call3(SYS_poll, (long)set, 2, -1);
 	}

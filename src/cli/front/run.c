@@ -21,6 +21,7 @@
 #include "front.h"
 #include "run/alone/libc.h"
 #include "run/program.h"
+#include "run/promise.h"
 
 /* ---- the prefix -------------------------------------------------------------------------------- */
 
@@ -118,6 +119,38 @@ static bool find_library(struct run *r)
 
 /* ---- the shelf -------------------------------------------------------------------------------------- */
 
+static int promise_of(const struct run *r, char path[PROMISE_PATH_MAX])
+{
+	return promise_path(path, libc_env(r->envp, "SHELF_SHM_DIR"), r->name);
+}
+
+/* Who asks for a size learns at once whether it can be had; and where no promise can be given nothing can. */
+static bool promise_shelf(struct run *r)
+{
+	char path[PROMISE_PATH_MAX];
+	long fd;
+
+	if (r->keep || r->options.size || promise_of(r, path) >= PROMISE_PATH_MAX)
+		return false;
+	fd = sys_call3(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	r->promised = !sys_call3(SYS_fchmod, fd, 0600, 0); /* whatever the umask took away */
+	sys_call3(SYS_close, fd, 0, 0);
+	if (!r->promised)
+		sys_call3(SYS_unlink, (long)path, 0, 0);
+	return r->promised;
+}
+
+void front_make(const struct run *r)
+{
+	struct shelf *shelf;
+	char why[SHELF_WHY];
+
+	if (r->promised && !promise_attach(libc_env(r->envp, "SHELF_SHM_DIR"), r->name, &shelf, why))
+		shelf_detach(shelf);
+}
+
 /* Made or found, and let go: while we wait nobody but the program uses it. */
 static bool find_shelf(struct run *r)
 {
@@ -128,10 +161,6 @@ static bool find_shelf(struct run *r)
 
 	if (r->keep)
 		err = shelf_attach(r->name, 0, &shelf, why);
-	if (!r->keep) {
-		snprintf(r->scratch, sizeof(r->scratch), "run-%ld", sys_call3(SYS_getpid, 0, 0, 0));
-		r->name = r->scratch;
-	}
 	if (err == -ENOENT)
 		err = shelf_create(r->name, &r->options, &shelf, why);
 	if (err) {
@@ -151,8 +180,10 @@ static void clean_up(struct run *r)
 {
 	struct shelf_task *keeper;
 	struct shelf *shelf;
-	char why[SHELF_WHY];
+	char why[SHELF_WHY], promise[PROMISE_PATH_MAX];
 
+	if (r->promised && promise_of(r, promise) < PROMISE_PATH_MAX)
+		sys_call3(SYS_unlink, (long)promise, 0, 0);
 	if (!r->keep) {
 		cli_remove_shelf(r->name, why);
 		return;
@@ -207,8 +238,8 @@ static long start_program(struct run *r, const char *path)
 	char *env[count_strings(r->envp) + ARRAY_SIZE(our_variables) + 1], **end = copy_others(env, r->envp);
 
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "");
-	snprintf(state, sizeof(state), "SHELF_RUN=%c%ld%s%s:%s%s", r->strict ? '4' : '0', sys_call3(SYS_getpid, 0, 0, 0),
-		 *r->key ? "," : "", r->key, r->name, r->prefix);
+	snprintf(state, sizeof(state), "SHELF_RUN=%c%ld%s%s%s:%s%s", r->strict ? '4' : '0', sys_call3(SYS_getpid, 0, 0, 0),
+		 r->promised ? "+" : "", *r->key ? "," : "", r->key, r->name, r->prefix);
 	snprintf(tables, sizeof(tables), "SHELF_RUN_TABLES=%s", r->tables);
 	*end++ = preload;
 	*end++ = state;
@@ -267,7 +298,7 @@ static int run_program(struct run *r)
 	}
 	front_leave_keys();
 	snprintf(segment, sizeof(segment), "%s/shelf.%s", dir && *dir ? dir : "/dev/shm", r->name);
-	return front_keep(pid, listener, r->key, segment);
+	return front_keep(pid, listener, r, segment);
 }
 
 int front_run(struct run *r)
@@ -278,7 +309,11 @@ int front_run(struct run *r)
 		front_error("this process runs on a shelf already; a shelf in a shelf is not supported");
 		return EXIT_FAILED;
 	}
-	if (!find_library(r) || !find_prefix(r) || !find_shelf(r))
+	if (!r->keep) {
+		snprintf(r->scratch, sizeof(r->scratch), "run-%ld", sys_call3(SYS_getpid, 0, 0, 0));
+		r->name = r->scratch;
+	}
+	if (!find_library(r) || !find_prefix(r) || !(promise_shelf(r) || find_shelf(r)))
 		return EXIT_NOT_STARTED;
 	place_tables(r->envp, r->tables);
 	status = run_program(r);

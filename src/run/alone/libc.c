@@ -114,7 +114,7 @@ char *strchr(const char *s, int c)
 	return (char *)(uintptr_t)s;
 }
 
-/* ---- printing: %s %.Ns %c %d %u %lu %llu %zu %x %#x, which is what is said --------------- */
+/* ---- printing: %s %.Ns %c %d %u %lu %llu %zu %x %#x %04o, which is what is said --------------- */
 
 struct print {
 	char *out;
@@ -128,14 +128,15 @@ static void put(struct print *p, char c)
 	p->at++;
 }
 
-static void put_number(struct print *p, uint64_t n, unsigned base)
+/* At least LEAST digits. */
+static void put_number(struct print *p, uint64_t n, unsigned base, unsigned least)
 {
 	char digits[24];
 	unsigned k = 0;
 
 	do
 		digits[k++] = "0123456789abcdef"[n % base];
-	while (n /= base);
+	while ((n /= base) || k < least);
 	while (k)
 		put(p, digits[--k]);
 }
@@ -150,7 +151,7 @@ static void put_signed(struct print *p, int64_t n)
 {
 	if (n < 0)
 		put(p, '-');
-	put_number(p, n < 0 ? -(uint64_t)n : (uint64_t)n, 10);
+	put_number(p, n < 0 ? -(uint64_t)n : (uint64_t)n, 10, 0);
 }
 
 /* Digits behind a '.'; SIZE_MAX if there is none. */
@@ -179,6 +180,7 @@ int vsnprintf(char *out, size_t size, const char *f, va_list ap)
 	struct print p = {out, size, 0};
 
 	for (; *f; f++) {
+		unsigned least = 0;
 		size_t max;
 		bool wide;
 
@@ -191,6 +193,10 @@ int vsnprintf(char *out, size_t size, const char *f, va_list ap)
 			put_text(&p, "0x", 2);
 			f++;
 		}
+		if (*f == '0' && f[1] >= '1' && f[1] <= '9') {
+			least = (unsigned)(f[1] - '0');
+			f += 2;
+		}
 		max = precision(&f);
 		wide = is_long(&f);
 		if (*f == 's')
@@ -199,8 +205,8 @@ int vsnprintf(char *out, size_t size, const char *f, va_list ap)
 			put(&p, (char)va_arg(ap, int));
 		else if (*f == 'd')
 			put_signed(&p, wide ? va_arg(ap, long) : va_arg(ap, int));
-		else if (*f == 'u' || *f == 'x')
-			put_number(&p, wide ? va_arg(ap, unsigned long) : va_arg(ap, unsigned), *f == 'x' ? 16 : 10);
+		else if (*f == 'u' || *f == 'x' || *f == 'o')
+			put_number(&p, wide ? va_arg(ap, unsigned long) : va_arg(ap, unsigned), *f == 'u' ? 10 : *f == 'x' ? 16 : 8, least);
 		else
 			put(&p, *f);
 	}

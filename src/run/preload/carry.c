@@ -118,13 +118,32 @@ static long carrier_bind(int n)
 	return err;
 }
 
+/* Of our own run, under the folder's lock: where the shelf was only promised, who first sends makes the keeper. */
+static struct shelf_task *keeper_locked(void)
+{
+	struct shelf_task *t = keeper_of(runtime.keeper);
+
+	if (t || !runtime.promised)
+		return t;
+	call_enter();
+	if (shelf_task_create((struct shelf *)(void *)load_acquire(&runtime.shelf), NULL, &t) || /* pairs with attach_now */
+	    task_adopt_as(t, runtime.keeper, slot_start_time_of(runtime.keeper)))
+		t = NULL;
+	call_leave();
+	return t;
+}
+
 long carry_make(int fd)
 {
-	struct shelf_task *keeper = keeper_of(runtime.keeper);
-	long n, carrier, lock = keeper ? folder_lock() : -EBADF;
+	long n, carrier, lock = folder_lock();
+	struct shelf_task *keeper = lock < 0 ? NULL : keeper_locked();
 
 	if (lock < 0)
 		return lock;
+	if (!keeper) {
+		sys_call3(SYS_close, lock, 0, 0);
+		return -EBADF;
+	}
 	n = SERVED(task_give(task_here(), fd, keeper, 0));
 	carrier = n < 0 ? n : carrier_bind((int)n);
 	if (n >= 0 && carrier < 0)

@@ -138,8 +138,8 @@ static void state_text(char *buf, size_t size)
 
 	unsigned state = !attached() ? 0u : in ? 2u : 1u;
 
-	snprintf(buf, size, "SHELF_RUN=%u%u%s%s:%s%s", state | (runtime.strict ? 4u : 0u), runtime.keeper, runtime.key[0] ? "," : "",
-		 runtime.key, runtime.name, runtime.prefix);
+	snprintf(buf, size, "SHELF_RUN=%u%u%s%s%s:%s%s", state | (runtime.strict ? 4u : 0u), runtime.keeper, runtime.promised ? "+" : "",
+		 runtime.key[0] ? "," : "", runtime.key, runtime.name, runtime.prefix);
 }
 
 /* ---- exec ------------------------------------------------------------------------------------------- */

@@ -82,6 +82,7 @@ struct runtime {
 	char **environ;
 	const char *library; /* this one, as LD_PRELOAD named it */
 	bool strict; /* calls that slip through are reported: strict.c */
+	bool promised; /* the shelf may not be there yet: run/promise.h */
 	uint32_t keeper; /* the process `shelf run`, which keeps what is in flight: carry.c */
 	uint32_t state; /* S of SHELF_RUN: start.c */
 	const char *shm_dir; /* the directory of the shelves; NULL: the usual one */

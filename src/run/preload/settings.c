@@ -46,7 +46,7 @@ static AT_START bool take_key(const char **run)
 	return *(*run)++ == ':';
 }
 
-/* S PID , KEY : NAME PREFIX */
+/* S PID + , KEY : NAME PREFIX */
 static AT_START bool take_state(const char *run)
 {
 	const char *at = strchr(run, '/');
@@ -57,6 +57,8 @@ static AT_START bool take_state(const char *run)
 	runtime.state = (uint32_t)(*run - '0') & 3;
 	for (run++; *run >= '0' && *run <= '9'; run++)
 		runtime.keeper = runtime.keeper * 10 + (uint32_t)(*run - '0');
+	runtime.promised = *run == '+';
+	run += runtime.promised;
 	if (!take_key(&run))
 		return false;
 	runtime.name = keep_text(run, NAME_LIMIT + 1, '/', 0);

@@ -2,8 +2,9 @@
 /*
  * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
  *
- *   SHELF_RUN          S PID , KEY : NAME PREFIX, or without ", KEY", written together: S is 0, or 1 if the image before exec had something of the shelf, or 2
- *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; KEY as in key.h; a name has no '/', a prefix begins with one
+ *   SHELF_RUN          S PID + , KEY : NAME PREFIX, written together: S is 0, or 1 if the image before exec had something of the shelf, or 2
+ *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; '+' is there if the shelf is only promised
+ *                      (promise.h), ", KEY" as key.h says; a name has no '/', a prefix begins with one
  *   SHELF_RUN_DIR      where the shelves are, if not in /dev/shm
  *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
  *   SHELF_RUN_TABLES   folder of site tables and ready copies; without it each start scans
@@ -22,6 +23,7 @@
 #include "run/preload/calls.h"
 #include "run/alone/libc.h"
 #include "run/preload/strict.h"
+#include "run/promise.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -107,6 +109,21 @@ static void task_make(struct shelf *shelf, struct shelf_task **t)
 	take_umask(*t);
 }
 
+/* Who gave up the rights to make what was promised asks `shelf run`, which makes it before it answers. */
+static int attach_promised(struct shelf **shelf, char why[SHELF_WHY])
+{
+	int err = promise_attach(runtime.shm_dir, runtime.name, shelf, why);
+	long fd;
+
+	if (err != -EACCES && err != -EPERM)
+		return err;
+	fd = run_ask_segment();
+	if (fd < 0)
+		return (int)fd;
+	sys_call3(SYS_close, fd, 0, 0);
+	return shelf_attach(runtime.name, 0, shelf, why);
+}
+
 /* False, if that is to be said: the shelf cannot be attached. */
 static bool attach_now(bool must)
 {
@@ -118,7 +135,7 @@ static bool attach_now(bool must)
 	nodes_attach();
 	signal_attach();
 	segment_register_opener(run_ask_segment);
-	if (!shelf && shelf_attach(runtime.name, 0, &shelf, why)) {
+	if (!shelf && (runtime.promised ? attach_promised(&shelf, why) : shelf_attach(runtime.name, 0, &shelf, why))) {
 		if (!must)
 			return false;
 		run_die("%s", why);
