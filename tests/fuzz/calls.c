@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <linux/stat.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 
 #include "fuzz.h"
@@ -466,8 +467,29 @@ static int64_t op_task(struct world *w, struct bytes *in)
 	return ret;
 }
 
+/* An instance for the time of this; others only by their numbers, as reading one could wait. */
+static int64_t op_watch(struct world *w, struct bytes *in)
+{
+	size_t n = a_count(in);
+	int at = shelf_inotify_init(w->t, fuzz_below(in, 8) ? IN_NONBLOCK : a_flag(in));
+	int64_t ret;
+
+	ret = shelf_inotify_add_watch(w->t, at < 0 || !fuzz_below(in, 8) ? an_fd(in) : at, a_path(in), (uint32_t)a_flag(in) | IN_ATTRIB);
+	if (at < 0)
+		return ret;
+	shelf_chmod(w->t, a_path(in), 0755);
+	shelf_unlink(w->t, a_path(in));
+	shelf_inotify_rm_watch(w->t, fuzz_below(in, 4) ? at : an_fd(in), fuzz_below(in, 3));
+	if (!shelf_fcntl(w->t, at, F_SETFL, O_NONBLOCK)) {
+		ret = shelf_read(w->t, at, fuzz_buffer(n), n);
+		fuzz_buffer_intact(n);
+	}
+	shelf_close(w->t, at);
+	return ret;
+}
+
 static op_fn *const ops[] = {
-	op_open, op_create, op_create, op_create, op_close, op_close_range, op_dup, op_fcntl, op_lock, op_ioctl,
+	op_watch, op_open, op_create, op_create, op_create, op_close, op_close_range, op_dup, op_fcntl, op_lock, op_ioctl,
 	op_read, op_read, op_write, op_write, op_vector, op_seek, op_truncate, op_fallocate, op_copy, op_hint,
 	op_stat, op_attr, op_xattr, op_make, op_make, op_link, op_rename, op_rename, op_unlink, op_read_names,
 	op_place, op_identity, op_task, op_task,

@@ -294,6 +294,10 @@ static void reading_in_pieces(void)
 	n = SAY(readv(in, iov, 2));
 	say_events(a, 32);
 	say_events(b, n - 32);
+	touch("four");
+	n = SAY(preadv2(in, iov, 1, -1, 0));
+	say_events(a, n);
+	SAY(preadv2(in, iov, 1, 0, 0));
 	SAY(syscall(SYS_read, in, (void *)8, 100));
 	told("the rest", in);
 }

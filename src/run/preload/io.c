@@ -31,10 +31,11 @@
 	static long serve_##name(struct run_regs *r)                                             \
 	{                                                                                        \
 		struct shelf_task *T = task_here();                                              \
-		const uint64_t A = r->si, B = r->dx;                                             \
+		const uint64_t A = r->si, B = r->dx, C = r->r10, E = r->r9;                      \
 		const int FD = (int)r->di;                                                       \
 		long n;                                                                          \
                                                                                                  \
+		(void)C, (void)E;                                                                \
 		if (unlikely(!T))                                                                \
 			return run_pass(r);                                                      \
 		n = SERVED(call);                                                                \
@@ -73,7 +74,8 @@ SERVE_READ(readv, shelf_readv(T, FD, (const struct iovec *)A, (int)B), watch_rea
 SERVE_FD(writev, shelf_writev(T, FD, (const struct iovec *)A, (int)B))
 SERVE_FD(preadv, shelf_preadv(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
 SERVE_FD(pwritev, shelf_pwritev(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
-SERVE_FD(preadv2, shelf_preadv2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E))
+SERVE_READ(preadv2, shelf_preadv2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E),
+	   (off_t)C == -1 && !E ? watch_readv(FD, (const struct iovec *)A, (unsigned)B) : pass_number(r, FD))
 SERVE_FD(pwritev2, shelf_pwritev2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E))
 SERVE_FD(lseek, shelf_lseek(T, FD, (off_t)A, (int)B))
 SERVE_FD(fstat, fstat_into(T, FD, (struct stat *)A))
