@@ -4,7 +4,7 @@
  *
  * Data: instances, each an open file of type FD_TYPE_INOTIFY with a queue of events; watches, each one instance's on one
  * inode, whatever its names; one lock in the segment (SEG_ROOT_SPECIAL) for all of it.
- * What others pay: nobody watches in the segment: one load.  Somebody does: one load more for each inode that is not watched.
+ * What others pay: one load while nobody watches in the segment; docs/decisions/0007-inotify.md has what it is else.
  * Progress: blocking, for one lock held for a bounded time; reading waits.
  * Death: inotify_priv.h.  To look at it: inotify_check_each().
  * Limits: INOTIFY_EVENTS_MAX events wait in an instance, then one IN_Q_OVERFLOW.  No memory for an event counts as that.
