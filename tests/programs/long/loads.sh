@@ -1,10 +1,19 @@
 #!/bin/sh
-# dbench, fio with verification, stress-ng's file stressors, node and npm.
+# dbench, db_bench, fio with verification, stress-ng's file stressors, node and npm.
 . "$(dirname "$0")/../lib/lib.sh"
 limit=600 trees=no size=2G
 
 if has dbench; then
 	on_shelf "dbench, 10 clients" 'dbench -D "$D" -t 10 -c /usr/share/dbench/client.txt 10 | tail -n 20; [ ${PIPESTATUS[0]} = 0 ]'
+fi
+if has db_bench; then
+	on_shelf "rocksdb: fill, compact, overwrite, read while writing" '
+	db_bench --db="$D/db" --benchmarks=fillseq,fillrandom,readrandom,readseq,compact,overwrite,readwhilewriting \
+		--num=20000 --threads=2 --value_size=100 --verify_checksum=1 >log 2>&1 || { tail -n 5 log; exit 1; }
+	ldb --db="$D/db" checkconsistency && [ "$(ldb --db="$D/db" scan --hex | wc -l)" -gt 10000 ]
+	db_bench --db="$D/db" --use_existing_db=1 --benchmarks=overwrite --num=1000000 --mmap_read=1 --mmap_write=1 >log 2>&1 & pid=$!
+	while [ "$(ls "$D/db" | wc -l)" -lt 12 ]; do :; done
+	kill -9 $pid; wait $pid 2>/dev/null; ldb --db="$D/db" checkconsistency'
 fi
 if has fio; then
 	for rw in randwrite write randrw; do
