@@ -10,7 +10,7 @@
 #include "run/ready.h"
 
 static const char *const attached[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libaio.so.1"};
-enum { NEEDED = 2 }; /* of these; others if they are there */
+enum { LOADER = 1, NEEDED = 2 }; /* of these; others if they are there */
 
 enum {
 	KEPT_MAX = 8, /* images patched at a time */
@@ -45,10 +45,28 @@ static const char *last_part(const char *path)
 	return name;
 }
 
+/* The loader's own list, which debuggers read: no lock, and complete when a constructor runs. */
+#pragma weak _r_debug
+static const struct link_map *images; /* where that cannot be seen, as told by run_images_are */
+
+void run_images_are(const struct link_map *first)
+{
+	images = first;
+}
+
+bool run_images_seen(void)
+{
+	return &_r_debug != NULL;
+}
+
+const struct link_map *run_images(void)
+{
+	return run_images_seen() ? _r_debug.r_map : images;
+}
+
 int run_find_image(const char *name, struct run_image *im)
 {
-	/* The loader's own list, which debuggers read: no lock, and complete when a constructor runs. */
-	for (const struct link_map *lm = _r_debug.r_map; lm; lm = lm->l_next) {
+	for (const struct link_map *lm = run_images(); lm; lm = lm->l_next) {
 		int rc;
 
 		if (!lm->l_addr || !lm->l_name || !same_text(last_part(lm->l_name), name))
@@ -206,17 +224,17 @@ static void restore_signals(const uint64_t *old)
 	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)old, 0, sizeof(*old), 0, 0);
 }
 
-int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *result)
+/* All, but one that has been attached. */
+static int attach_all_but(unsigned done, const char *dir, const uint8_t *wanted, struct attach_result *result)
 {
 	struct run_image im;
 	uint64_t mask;
 	int rc = 0;
 
-	*result = (struct attach_result){0};
-	if (has_threads())
-		return -EBUSY;
 	block_signals(&mask);
-	for (unsigned int i = 0; i < ARRAY_SIZE(attached) && !rc; i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(attached) && !rc; i++) {
+		if (i == done)
+			continue;
 		rc = run_find_image(attached[i], &im);
 		if (rc == -ENOENT && i >= NEEDED) {
 			rc = 0;
@@ -228,6 +246,34 @@ int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *res
 	ready_end();
 	restore_signals(&mask);
 	return rc;
+}
+
+int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *result)
+{
+	*result = (struct attach_result){0};
+	return has_threads() ? -EBUSY : attach_all_but(ARRAY_SIZE(attached), dir, wanted, result);
+}
+
+int run_attach_loader(const void *base, const char *dir, const uint8_t *wanted, struct attach_result *result)
+{
+	struct run_image im;
+	uint64_t mask;
+	int rc;
+
+	*result = (struct attach_result){0};
+	block_signals(&mask);
+	rc = image_at(&im, base);
+	im.path = "/lib64/ld-linux-x86-64.so.2"; /* the ABI's name for it */
+	if (!rc || rc == -ENODATA)
+		rc = attach_image(&im, im.id_len ? dir : NULL, wanted, result);
+	ready_end();
+	restore_signals(&mask);
+	return rc;
+}
+
+int run_attach_libraries(const char *dir, const uint8_t *wanted, struct attach_result *result)
+{
+	return attach_all_but(LOADER, dir, wanted, result);
 }
 
 int run_detach(void)

@@ -8,6 +8,9 @@
 #ifndef SHELF_RUN_ATTACH_H
 #define SHELF_RUN_ATTACH_H
 
+#include <link.h>
+#include <stdbool.h>
+
 #include "run/patch.h"
 
 struct attach_result {
@@ -23,12 +26,24 @@ struct attach_result {
  */
 int run_attach(const char *dir, const uint8_t *wanted, struct attach_result *result);
 
+/* The same in two steps, for the loader's auditor: the loader before it has loaded a library, all else before any code of it ran. */
+int run_attach_loader(const void *base, const char *dir, const uint8_t *wanted, struct attach_result *result);
+int run_attach_libraries(const char *dir, const uint8_t *wanted, struct attach_result *result);
+
 /* Undoes it.  The same conditions; -ENOTSUP: a ready copy was mapped, and the original is gone. */
 int run_detach(void);
 
 /* One image, whatever it is; the caller answers for threads and signals as patch.h says. */
 int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
 		     struct attach_result *result);
+
+/*
+ * An auditor does not see the loader's list of the program's libraries: run_images_seen() is false, and who is told the
+ * first of them tells us.
+ */
+bool run_images_seen(void);
+void run_images_are(const struct link_map *first);
+const struct link_map *run_images(void);
 
 /* The image of this process that was loaded from a file called NAME ("libc.so.6").  -ENOENT. */
 int run_find_image(const char *name, struct run_image *im);

@@ -16,17 +16,19 @@ static bool read_part(const struct program_file *f, const struct program_head *h
 	return true;
 }
 
-/* The first header of TYPE. */
-static bool find_header(const struct program_file *f, const struct program_head *head, uint32_t type, Elf64_Phdr *ph)
+bool program_header(const struct program_file *f, const struct program_head *head, unsigned i, Elf64_Phdr *ph)
 {
 	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
 
-	for (unsigned i = 0; i < eh->e_phnum; i++) {
-		if (!read_part(f, head, ph, sizeof(*ph), eh->e_phoff + i * sizeof(*ph)))
-			return false;
+	return i < eh->e_phnum && eh->e_phentsize == sizeof(*ph) && read_part(f, head, ph, sizeof(*ph), eh->e_phoff + i * sizeof(*ph));
+}
+
+/* The first header of TYPE. */
+static bool find_header(const struct program_file *f, const struct program_head *head, uint32_t type, Elf64_Phdr *ph)
+{
+	for (unsigned i = 0; program_header(f, head, i, ph); i++)
 		if (ph->p_type == type)
 			return true;
-	}
 	return false;
 }
 
@@ -60,7 +62,7 @@ static bool is_front(const struct program_file *f, const struct program_head *he
 }
 
 /* The loader run by name has no loader itself, but loads the library. */
-static bool is_loader(const char *path)
+bool program_is_loader(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -89,7 +91,7 @@ enum program_kind program_look(const struct program_file *f, const char *path, s
 		return PROGRAM_OTHER;
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return PROGRAM_FOREIGN;
-	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !is_loader(path) && !is_front(f, head))
+	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !program_is_loader(path) && !is_front(f, head))
 		return PROGRAM_STATIC;
 	return gains_rights(f) ? PROGRAM_RIGHTS : PROGRAM_PLAIN;
 }

@@ -7,6 +7,8 @@
 #ifndef SHELF_RUN_PROGRAM_H
 #define SHELF_RUN_PROGRAM_H
 
+#include <elf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
@@ -37,5 +39,10 @@ struct program_head {
 enum program_kind program_look(const struct program_file *f, const char *path, struct program_head *head);
 /* Why it is not started, to be said behind its name; NULL: it may be. */
 const char *program_refusal(enum program_kind kind);
+
+/* Header I of an ELF file; false: there is none. */
+bool program_header(const struct program_file *f, const struct program_head *head, unsigned i, Elf64_Phdr *ph);
+/* Is PATH the loader itself, to be run by its name? */
+bool program_is_loader(const char *path);
 
 #endif

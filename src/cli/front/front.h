@@ -29,6 +29,7 @@ struct run {
 	bool keep; /* --name: the shelf stays */
 	bool strict;
 	bool promised; /* the shelf is made by who first needs it: run/promise.h */
+	bool early; /* run/library.h */
 	char **argv; /* of the program */
 	char **envp; /* ours */
 	char scratch[64];

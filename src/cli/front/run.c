@@ -20,6 +20,7 @@
 #include "cli/places.h"
 #include "front.h"
 #include "run/alone/libc.h"
+#include "run/library.h"
 #include "run/program.h"
 #include "run/promise.h"
 
@@ -198,10 +199,12 @@ static void clean_up(struct run *r)
 
 /* ---- the environment ---------------------------------------------------------------------------------- */
 
-static const char *const our_variables[] = {"LD_PRELOAD", "SHELF_RUN", "SHELF_RUN_DIR", "SHELF_RUN_TABLES"};
+static const char *const our_variables[] = {"SHELF_RUN", "SHELF_RUN_DIR", "SHELF_RUN_TABLES"};
 
 static bool is_ours(const char *entry)
 {
+	if (library_env_is(entry))
+		return true;
 	for (unsigned i = 0; i < ARRAY_SIZE(our_variables); i++) {
 		size_t n = strlen(our_variables[i]);
 
@@ -232,16 +235,23 @@ static char **copy_others(char **to, char **envp)
 /* The program in the environment that makes it run on the shelf.  Its pid, or -errno. */
 static long start_program(struct run *r, const char *path)
 {
-	const char *theirs = libc_env(r->envp, "LD_PRELOAD"), *dir = libc_env(r->envp, "SHELF_SHM_DIR");
-	char preload[PATH_MAX + (theirs ? strlen(theirs) : 0) + 16], state[PATH_MAX + RUN_KEY + 384];
-	char place[dir ? strlen(dir) + 16 : 1], tables[PATH_MAX + 32];
-	char *env[count_strings(r->envp) + ARRAY_SIZE(our_variables) + 1], **end = copy_others(env, r->envp);
+	const char *dir = libc_env(r->envp, "SHELF_SHM_DIR");
+	char state[PATH_MAX + RUN_KEY + 384], place[dir ? strlen(dir) + 16 : 1], tables[PATH_MAX + 32];
+	char *env[count_strings(r->envp) + ARRAY_SIZE(our_variables) + LIBRARY_ENV + 1], **end = copy_others(env, r->envp);
+	char *ours[LIBRARY_ENV];
+	struct library_env library;
 
-	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s%s%s", r->library, theirs && *theirs ? ":" : "", theirs ? theirs : "");
+	library_env_take(&library, r->envp, r->library, r->early);
+
+	char text[library_env_size(&library)];
+
+	library_env_write(&library, text, ours);
+	for (unsigned i = 0; i < LIBRARY_ENV; i++)
+		if (ours[i])
+			*end++ = ours[i];
 	snprintf(state, sizeof(state), "SHELF_RUN=%c%ld%s%s%s:%s%s", r->strict ? '4' : '0', sys_call3(SYS_getpid, 0, 0, 0),
 		 r->promised ? "+" : "", *r->key ? "," : "", r->key, r->name, r->prefix);
 	snprintf(tables, sizeof(tables), "SHELF_RUN_TABLES=%s", r->tables);
-	*end++ = preload;
 	*end++ = state;
 	if (dir) {
 		snprintf(place, sizeof(place), "SHELF_RUN_DIR=%s", dir);
@@ -266,15 +276,20 @@ static long host_stat(const struct program_file *f, struct stat *st)
 }
 
 /* What the program's own exec refuses (preload/exec.c) is refused for the first one too. */
-static bool may_start(const char *path)
+static bool may_start(struct run *r, const char *path)
 {
+	struct library_place reached = {.prefix = r->prefix};
+	enum program_kind kind;
 	struct program_file f = {host_read, host_stat, (int)sys_call3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0)};
 	struct program_head head;
 	const char *why;
 
 	if (f.fd < 0)
 		return true; /* exec says what is wrong */
-	why = program_refusal(program_look(&f, path, &head));
+	kind = program_look(&f, path, &head);
+	why = program_refusal(kind);
+	r->early = kind == PROGRAM_PLAIN && (program_is_loader(path) || library_list_reaches(&reached, libc_env(r->envp, "LD_LIBRARY_PATH")) ||
+					     library_program_reaches(&reached, &f, &head));
 	if (why)
 		front_error("%s %s", path, why);
 	sys_call3(SYS_close, f.fd, 0, 0);
@@ -288,7 +303,7 @@ static int run_program(struct run *r)
 	long listener = front_listen(r->key);
 	long pid = front_find(r->argv[0], libc_env(r->envp, "PATH"), path);
 
-	if (!pid && !may_start(path))
+	if (!pid && !may_start(r, path))
 		return W_EXITCODE(EXIT_NOT_STARTED, 0);
 	if (!pid)
 		pid = start_program(r, path);

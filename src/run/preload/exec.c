@@ -4,7 +4,7 @@
  *
  * The new image finds its task by its pid, and applies CLOEXEC itself when it starts, so an exec that fails has changed
  * nothing.  What it needs to know is in its environment, which is completed here whatever the program made of it:
- *	LD_PRELOAD	this library, in front of what the program put there
+ *	LD_PRELOAD, or LD_AUDIT and GLIBC_TUNABLES	this library, in front of what the program put there: run/library.h
  *	SHELF_RUN	state, name and prefix: start.c
  *	SHELF_RUN_DIR, SHELF_RUN_TABLES	as they were when the process started
  *	SHELF_RUN_EXE	where the program lies, if that is the shelf
@@ -21,6 +21,7 @@
 #include "run/preload/exec.h"
 #include "run/alone/libc.h"
 #include "run/preload/paths.h"
+#include "run/library.h"
 #include "run/program.h"
 
 /* ---- what is to be run ---------------------------------------------------------------------- */
@@ -84,18 +85,6 @@ static size_t vector_length(char *const *v)
 	return n;
 }
 
-/* LD_PRELOAD with us in it: in `buf` if that had to be written. */
-static const char *preload_text(char *buf, size_t size, const char *theirs)
-{
-	size_t n = strlen(runtime.library);
-
-	if (theirs && !strncmp(theirs, runtime.library, n) && (!theirs[n] || theirs[n] == ':' || theirs[n] == ' '))
-		snprintf(buf, size, "LD_PRELOAD=%s", theirs);
-	else
-		snprintf(buf, size, "LD_PRELOAD=%s%s%s", runtime.library, theirs && *theirs ? ":" : "", theirs ? theirs : "");
-	return buf;
-}
-
 static bool is_variable(const char *entry, const char *name)
 {
 	size_t n = strlen(name);
@@ -105,11 +94,11 @@ static bool is_variable(const char *entry, const char *name)
 
 static bool is_ours(const char *entry)
 {
-	return is_variable(entry, "LD_PRELOAD") || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") ||
+	return library_env_is(entry) || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") ||
 	       is_variable(entry, "SHELF_RUN_DIR") || is_variable(entry, "SHELF_RUN_TABLES");
 }
 
-#define OUR_VARIABLES 5
+#define OUR_VARIABLES (4 + LIBRARY_ENV)
 
 /* OUT has room for the program's variables, ours, and the end.  NULL among OURS: not set. */
 static void environment_fill(char **out, char *const *envp, char *const ours[OUR_VARIABLES])
@@ -144,7 +133,9 @@ static void state_text(char *buf, size_t size)
 
 /* ---- exec ------------------------------------------------------------------------------------------- */
 
+#define MEMFD_NAME 249u /* bytes, as the kernel allows */
 #define EXE_VARIABLE "SHELF_RUN_EXE="
+#define MAX_OURS (32u << 10) /* of what names libraries: it is on the stack */
 
 /* Who has nothing of the shelf lets it go, and the new image need not attach.  If exec fails we attach again when we have to. */
 static void let_go(void)
@@ -160,28 +151,33 @@ static void let_go(void)
 	call_leave();
 }
 
-/* Only comes back if it failed.  EXE: the variable that names a program in the shelf, or NULL. */
-static long kernel_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags, char *exe)
+/* Only comes back if it failed.  PATH from DIRFD is what c->path came to; EXE: the variable that names a program in the shelf, or NULL. */
+static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, int flags, char *exe)
 {
-	size_t n = vector_length(envp);
-	char *env[n + OUR_VARIABLES + 1];
+	char *env[vector_length(c->envp) + OUR_VARIABLES + 1], *ours[OUR_VARIABLES];
 	size_t dir_len = runtime.shm_dir ? strlen(runtime.shm_dir) + 32 : 1, tables_len = runtime.tables ? strlen(runtime.tables) + 32 : 1;
-	char preload[PATH_LIMIT], state[PATH_LIMIT + NAME_LIMIT + RUN_KEY + 32], dir[dir_len], tables[tables_len];
-	const char *theirs = libc_env((char **)(uintptr_t)envp, "LD_PRELOAD");
+	char state[PATH_LIMIT + NAME_LIMIT + RUN_KEY + 32], dir[dir_len], tables[tables_len];
+	struct library_env library;
 	long err;
 
-	if (theirs && strlen(theirs) + strlen(runtime.library) + 16 > sizeof(preload))
+	library_env_take(&library, (char **)(uintptr_t)c->envp, runtime.library, c->early);
+	if (library_env_size(&library) > MAX_OURS)
 		return -E2BIG;
 	if (attached() && run_has_nothing())
 		let_go();
-	preload_text(preload, sizeof(preload), theirs);
+
+	char text[library_env_size(&library)];
+
+	library_env_write(&library, text, ours);
 	state_text(state, sizeof(state));
-	environment_fill(env, envp, (char *[OUR_VARIABLES]){
-		preload, state, exe, variable_text(dir, dir_len, "SHELF_RUN_DIR", runtime.shm_dir),
-		variable_text(tables, tables_len, "SHELF_RUN_TABLES", runtime.tables)});
+	ours[LIBRARY_ENV] = state;
+	ours[LIBRARY_ENV + 1] = exe;
+	ours[LIBRARY_ENV + 2] = variable_text(dir, dir_len, "SHELF_RUN_DIR", runtime.shm_dir);
+	ours[LIBRARY_ENV + 3] = variable_text(tables, tables_len, "SHELF_RUN_TABLES", runtime.tables);
+	environment_fill(env, c->envp, ours);
 	if (attached())
 		numbers_before_exec();
-	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)argv, (long)env, flags, 0);
+	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)c->argv, (long)env, flags, 0);
 	if (attached())
 		numbers_exec_failed();
 	return err;
@@ -217,15 +213,19 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static long exec_ours(const struct program_file *im, const char *path, char *const *argv, char *const *envp)
+static long exec_ours(const struct exec_call *c, const struct program_file *im)
 {
 	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT] = EXE_VARIABLE;
-	long err = number_path(im->fd, exe + strlen(EXE_VARIABLE), PATH_LIMIT), fd = copy_to_memfd(im, last_part(path));
+	long err = number_path(im->fd, exe + strlen(EXE_VARIABLE), PATH_LIMIT), fd;
+	const char *name = exe + strlen(EXE_VARIABLE);
+
+	/* The loader finds $ORIGIN by the memfd's name: route.c. */
+	fd = copy_to_memfd(im, err >= 0 && strlen(name) <= MEMFD_NAME ? name : last_part(c->path));
 
 	if (fd < 0)
 		return fd;
 	image_close(im);
-	err = kernel_exec((int)fd, "", argv, envp, AT_EMPTY_PATH, err < 0 ? NULL : exe);
+	err = kernel_exec(c, (int)fd, "", AT_EMPTY_PATH, err < 0 ? NULL : exe);
 	sys_call3(SYS_close, fd, 0, 0);
 	return err;
 }
@@ -288,6 +288,15 @@ static long script_name(const struct exec_call *c, const struct route *rt, char 
 	return snprintf(buf, size, "/dev/fd/%d%s%s", c->dirfd, *c->path ? "/" : "", c->path);
 }
 
+/* HEAD: of a program. */
+static bool wants_libraries(const struct exec_call *c, const struct program_file *im, const struct program_head *head)
+{
+	struct library_place place = {.prefix = runtime.prefix, .here = proc_here()->cwd_in, .origin = image_is_ours(im)};
+
+	return program_is_loader(c->path) || library_list_reaches(&place, libc_env((char **)(uintptr_t)c->envp, "LD_LIBRARY_PATH")) ||
+	       library_program_reaches(&place, im, head);
+}
+
 static long exec_kind(struct exec_call *c, struct route *rt, const struct program_file *im, unsigned depth)
 {
 	struct program_head head;
@@ -310,12 +319,11 @@ static long exec_kind(struct exec_call *c, struct route *rt, const struct progra
 		image_close(im);
 		return refuse(c->path, program_refusal(kind));
 	}
-	if (image_is_ours(im)) {
-		err = exec_ours(im, c->path, c->argv, c->envp);
-		return err;
-	}
+	c->early = wants_libraries(c, im, &head);
+	if (image_is_ours(im))
+		return exec_ours(c, im);
 	image_close(im);
-	return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags, NULL);
+	return kernel_exec(c, rt->dirfd, rt->path, c->flags, NULL);
 }
 
 /* Opens it with the rights that exec asks for. */
@@ -370,7 +378,7 @@ static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 		}
 		/* It cannot be read, or is no file: the kernel says what that means for exec. */
 		if (rt->kind == ROUTE_HOST)
-			return kernel_exec(rt->dirfd, rt->path, c->argv, c->envp, c->flags, NULL);
+			return kernel_exec(c, rt->dirfd, rt->path, c->flags, NULL);
 	}
 	return err ? err : -ELOOP;
 }

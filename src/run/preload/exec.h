@@ -3,6 +3,8 @@
 #ifndef SHELF_RUN_PRELOAD_EXEC_H
 #define SHELF_RUN_PRELOAD_EXEC_H
 
+#include <stdbool.h>
+
 #define EXEC_SCRIPTS 5 /* scripts whose interpreters are scripts, as the kernel has it */
 
 struct exec_call {
@@ -10,6 +12,7 @@ struct exec_call {
 	const char *path;
 	char *const *argv, *const *envp;
 	int flags; /* AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW */
+	bool early; /* the program may want a library of the shelf's: run/library.h */
 };
 
 /* Comes back only with what went wrong. */

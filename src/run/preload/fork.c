@@ -157,6 +157,7 @@ static void child_of_fork(struct run_spawn *s)
 	map_after_fork();
 	me->in_call = 0;
 	run_attach_after_fork();
+	path_text_after_fork();
 	p->borrowed = false;
 	p->task = s->child.task;
 	p->pid = pid_now();
@@ -277,6 +278,7 @@ static long serve_exit(struct run_regs *r)
 		return serve_exit_group(r);
 	call_enter();
 	run_thread_ends();
+	path_text_leave();
 	run_thread.in_call--;
 	return run_pass(r);
 }

@@ -391,6 +391,38 @@ static long path_call_with(const struct path_call *pc, const uint64_t a[6], char
 	return n ? n : -ELOOP;
 }
 
+/*
+ * Room for the path of a call, one for each of the first threads that makes one until it ends: the loader has little for thread-local
+ * data of an auditor's.  Others, and calls within calls, use the stack.
+ */
+#define TEXTS 64
+static char texts[TEXTS][PATH_LIMIT];
+static atomic_u64 texts_taken;
+
+static __attribute__((noinline)) bool text_take(struct run_thread *me)
+{
+	uint64_t taken = load_relaxed(&texts_taken); /* the CAS decides */
+
+	do {
+		if (!~taken)
+			return false;
+	} while (!cas_acq_rel(&texts_taken, &taken, taken | (taken + 1))); /* pairs with path_text_leave */
+	me->text = (uint8_t)(1 + __builtin_ctzll(~taken));
+	return true;
+}
+
+void path_text_leave(void)
+{
+	if (run_thread.text)
+		and_acq_rel(&texts_taken, ~(1ULL << (run_thread.text - 1))); /* pairs with text_take */
+	run_thread.text = 0;
+}
+
+void path_text_after_fork(void)
+{
+	store_relaxed(&texts_taken, run_thread.text ? 1ULL << (run_thread.text - 1) : 0); /* the only thread */
+}
+
 static __attribute__((noinline)) long path_call_nested(const struct path_call *pc, const uint64_t a[6])
 {
 	char text[PATH_LIMIT];
@@ -403,10 +435,10 @@ long path_call(const struct path_call *pc, const uint64_t a[6])
 	struct run_thread *me = &run_thread;
 	long n;
 
-	if (unlikely(me->text_used))
+	if (unlikely(me->text_used) || (unlikely(!me->text) && !text_take(me)))
 		return path_call_nested(pc, a);
 	me->text_used = true;
-	n = path_call_with(pc, a, me->text);
+	n = path_call_with(pc, a, texts[me->text - 1]);
 	me->text_used = false;
 	return n;
 }

@@ -311,6 +311,14 @@ static int route_proc(struct route *rt, const char *path)
 
 /* ---- the routes --------------------------------------------------------------------------------------- */
 
+/* A program of the shelf's runs from a memfd of its name (exec.c), of which the loader makes $ORIGIN. */
+static const char *after_memfd(const char *path)
+{
+	static const char memfd[] = "/memfd:";
+
+	return strncmp(path, memfd, sizeof(memfd) - 1) ? NULL : after_prefix(path + sizeof(memfd) - 1);
+}
+
 static int route_absolute(struct route *rt, int dirfd, const char *path, enum route_last last)
 {
 	const char *inside;
@@ -319,6 +327,8 @@ static int route_absolute(struct route *rt, int dirfd, const char *path, enum ro
 	while (path[0] == '/' && path[1] == '/')
 		path++;
 	inside = after_prefix(path);
+	if (unlikely(!inside && path[1] == 'm'))
+		inside = after_memfd(path);
 	if (inside) {
 		to_inside(rt, inside);
 		return 0;

@@ -18,6 +18,7 @@
 #ifndef SHELF_RUN_PRELOAD_SERVE_H
 #define SHELF_RUN_PRELOAD_SERVE_H
 
+#include <elf.h>
 #include <signal.h>
 
 #include <stdio.h>
@@ -64,7 +65,7 @@ struct run_thread {
 	uint64_t faults_blocked; /* of SIGSEGV and SIGBUS: what the program believes to have blocked */
 	bool restart; /* the pending signal's action says SA_RESTART */
 	bool text_used; /* stays set if a handler leaves by longjmp: then the stack is used */
-	char text[PATH_LIMIT]; /* of the path call that is under way: `text_used` */
+	uint8_t text; /* 1 and up: the buffer that is this thread's, for the path call under way; paths.c */
 	uintptr_t map_missed; /* a page of a map that was not there in a call: map_fault.c; 0: none */
 	bool map_missed_write;
 	bool map_forking; /* map_table's lock is held around a fork */
@@ -80,7 +81,8 @@ struct runtime {
 	const char *prefix_last; /* its last component */
 	uint64_t prefix_dev, prefix_ino;
 	char **environ;
-	const char *library; /* this one, as LD_PRELOAD named it */
+	bool auditor; /* loaded before the program's libraries: audit.c */
+	const char *library; /* this one, as the environment named it */
 	bool strict; /* calls that slip through are reported: strict.c */
 	bool promised; /* the shelf may not be there yet: run/promise.h */
 	uint32_t keeper; /* the process `shelf run`, which keeps what is in flight: carry.c */
@@ -161,6 +163,8 @@ bool settings_take(char **envp);
 void run_attach_shelf(void);
 bool run_attach_try(void); /* false: it cannot be */
 long run_ask_segment(void); /* ask.c: a descriptor, or -errno */
+void run_start_libraries(void); /* start.c: libc is loaded */
+void run_clock_init(const Elf64_Ehdr *vdso); /* audit.c: the kernel's clock without a call */
 void run_attach_after_fork(void); /* in the child: nobody is attaching */
 /* Text to descriptor 2. */
 void run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -301,6 +305,9 @@ long proc_listed(int fd, void *list, long n);
 
 #define RUN_AFTER_SPAWN (RUN_NUMBERS - 1) /* no number of the kernel's: both returns of a fork come by it */
 void serve_exec_init(void);
+/* paths.c: a thread ends; a child of fork has one thread. */
+void path_text_leave(void);
+void path_text_after_fork(void);
 void run_thread_ends(void); /* the thread's slot is given back */
 /* Nothing open, mapped or stood in that a child or a new image would have from us. */
 bool run_has_nothing(void);

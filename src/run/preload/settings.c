@@ -68,12 +68,12 @@ static AT_START bool take_state(const char *run)
 
 AT_START bool settings_take(char **envp)
 {
-	const char *run = libc_env(envp, "SHELF_RUN"), *preload = libc_env(envp, "LD_PRELOAD");
+	const char *run = libc_env(envp, "SHELF_RUN"), *library = libc_env(envp, runtime.auditor ? "LD_AUDIT" : "LD_PRELOAD");
 
 	*(volatile size_t *)&texts_used = 0; /* written before it is read: one fault, not two */
-	if (!run || !preload || !take_state(run))
+	if (!run || !library || !take_state(run))
 		return false;
-	runtime.library = keep_text(preload, PATH_LIMIT, ':', ' ');
+	runtime.library = keep_text(library, PATH_LIMIT, ':', ' ');
 	runtime.prefix_len = strlen(runtime.prefix);
 	runtime.prefix_last = strrchr(runtime.prefix, '/') + 1;
 	runtime.exe = keep_variable(envp, "SHELF_RUN_EXE");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start.c - what the preloaded library does when a process starts, and when it first needs the shelf.
+ * start.c - what the runtime does when a process starts, and when it first needs the shelf.
  *
  *   SHELF_RUN          S PID + , KEY : NAME PREFIX, written together: S is 0, or 1 if the image before exec had something of the shelf, or 2
  *                      if it stood in it, and 4 more for `--strict`; PID is `shelf run`'s; '+' is there if the shelf is only promised
@@ -10,8 +10,9 @@
  *   SHELF_RUN_TABLES   folder of site tables and ready copies; without it each start scans
  *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
- * All are copied: programs write over their environment.  Linked with -z initfirst, so the constructor runs before those of all other libraries, libc's own included:
- * no libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, or at once if
+ * All are copied: programs write over their environment.  Linked with -z initfirst, so the constructor runs before those of
+ * all other libraries, libc's own included; as the loader's auditor (audit.c, run/library.h) it runs before there is any, and they are patched
+ * when they are there.  No libc call here, and no thread yet.  The segment is attached when something of the shelf is first used, or at once if
  * the process has something of it from the image before, so a program that never does pays for the patching only.
  */
 #include <elf.h>
@@ -196,16 +197,28 @@ static void know_prefix(void)
 	runtime.prefix_ino = st.st_ino;
 }
 
-/* The program was started by a descriptor: what the kernel made of that is put right. */
-static void take_name(char **envp)
+static AT_START Elf64_auxv_t *vector_of(char **envp)
 {
-	Elf64_auxv_t *aux;
-
 	while (*envp)
 		envp++;
-	for (aux = (Elf64_auxv_t *)(envp + 1); aux->a_type != AT_NULL; aux++)
-		if (aux->a_type == AT_EXECFN)
-			aux->a_un.a_val = (uintptr_t)runtime.exe;
+	return (Elf64_auxv_t *)(envp + 1);
+}
+
+static AT_START Elf64_auxv_t *vector_entry(Elf64_auxv_t *aux, uint64_t type)
+{
+	for (; aux->a_type != AT_NULL; aux++)
+		if (aux->a_type == type)
+			return aux;
+	return NULL;
+}
+
+/* The program was started by a descriptor: what the kernel made of that is put right. */
+static void take_name(Elf64_auxv_t *aux)
+{
+	Elf64_auxv_t *name = vector_entry(aux, AT_EXECFN);
+
+	if (name)
+		name->a_un.a_val = (uintptr_t)runtime.exe;
 	sys_call3(SYS_prctl, PR_SET_NAME, (long)(strrchr(runtime.exe, '/') + 1), 0);
 }
 
@@ -224,29 +237,64 @@ static _Noreturn void answer_doctor(const char *ask, int rc, const struct attach
 		sys_call3(SYS_exit_group, 0, 0, 0);
 }
 
+static struct attach_result patched;
+static bool asked; /* `shelf doctor` reads what comes */
+
+static AT_START void patched_or_die(int rc)
+{
+	if (rc || patched.count.left)
+		run_die("cannot rewrite libc's system calls (%d); see `shelf doctor`", rc);
+}
+
+/* Libc is there, and no code of it, or of another library, has run: at once if we are preloaded. */
+void run_start_libraries(void)
+{
+	int rc = runtime.auditor ? run_attach_libraries(runtime.tables, run_wanted, &patched) :
+				   run_attach(runtime.tables, run_wanted, &patched);
+
+	if (asked)
+		answer_doctor("attach", rc, &patched);
+	patched_or_die(rc);
+	if (runtime.strict && !runtime.auditor)
+		strict_start();
+}
+
+/* The program's interpreter, or the program itself if that was run by name. */
+static AT_START const void *loader_base(Elf64_auxv_t *aux)
+{
+	Elf64_auxv_t *base = vector_entry(aux, AT_BASE), *headers = vector_entry(aux, AT_PHDR);
+
+	if (base && base->a_un.a_val)
+		return (const void *)base->a_un.a_val;
+	return headers ? (const void *)(headers->a_un.a_val & ~(uint64_t)PAGE_MASK) : NULL;
+}
+
+/* As an auditor: nothing is there but the program and the loader. */
 __attribute__((constructor)) static void run_start(int argc, char **argv, char **envp)
 {
-	struct attach_result result;
 	const char *ask = libc_env(envp, "SHELF_RUN_DOCTOR");
-	int rc;
+	Elf64_auxv_t *aux = vector_of(envp), *vdso = vector_entry(aux, AT_SYSINFO_EHDR);
 
 	(void)argc, (void)argv;
 	store_relaxed(&runtime.threads, 1u); /* only we exist */
+	runtime.auditor = !run_images_seen();
 	if (!settings_take(envp))
 		return; /* not started by `shelf run` */
 	know_prefix();
+	if (vdso)
+		run_clock_init((const Elf64_Ehdr *)vdso->a_un.a_val);
 	serve_init();
+	if (ask && !strcmp(ask, "calls"))
+		answer_doctor(ask, 0, &patched);
+	asked = ask && !strcmp(ask, "attach");
 	if (runtime.strict)
 		memset(run_wanted, 1, sizeof(run_wanted)); /* what is not looked at cannot be told from what slipped through */
-	rc = run_attach(runtime.tables, run_wanted, &result);
-	if (ask)
-		answer_doctor(ask, rc, &result);
-	if (rc || result.count.left)
-		run_die("cannot rewrite libc's system calls (%d); see `shelf doctor`", rc);
+	if (runtime.auditor)
+		patched_or_die(run_attach_loader(loader_base(aux), runtime.tables, run_wanted, &patched));
 	if (runtime.exe)
-		take_name(envp);
-	if (runtime.strict)
-		strict_start();
+		take_name(aux);
+	if (!runtime.auditor)
+		run_start_libraries();
 	if (runtime.state || runtime.exe)
 		run_attach_shelf();
 }

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <ucontext.h>
 
+#include "run/attach.h"
 #include "run/image.h"
 #include "run/preload/calls.h"
 #include "run/preload/strict.h"
@@ -92,7 +93,7 @@ static const struct link_map *image_of(uint64_t addr)
 {
 	const struct link_map *best = NULL;
 
-	for (const struct link_map *lm = _r_debug.r_map; lm; lm = lm->l_next)
+	for (const struct link_map *lm = run_images(); lm; lm = lm->l_next)
 		if (lm->l_addr <= addr && (!best || lm->l_addr >= best->l_addr))
 			best = lm;
 	return best;
