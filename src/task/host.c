@@ -103,6 +103,16 @@ int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time)
 	return self && task_claim_settled(self, t) ? 0 : -ESRCH;
 }
 
+/* The task may be gone by now, and its memory something else's: then the word there is not ours. */
+void task_hand_over(struct shelf_task *t, uint32_t pid, uint64_t start_time)
+{
+	struct slot *self = task_slot(t);
+	uint64_t ours = self ? task_owner_word(load_relaxed(&self->pid), load_relaxed(&self->start_time)) : 0; /* our slot's */
+
+	if (ours)
+		tracked_cas(&t->owner, &ours, task_owner_word(pid, start_time)); /* as the exchange in task_adopt_by */
+}
+
 int task_refresh_cred(struct shelf_task *t)
 {
 	struct shelf_cred c;

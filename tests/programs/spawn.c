@@ -559,6 +559,29 @@ static void system_and_popen(void)
 	say_file("c");
 }
 
+static void child_lives_whose_parent_ends_at_once(void)
+{
+	struct stat st;
+	int ended[2];
+	char c;
+
+	MUST(!pipe(ended));
+	for (int i = 0; i < 200; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			if (fork())
+				_exit(0);
+			_exit(write(open("all", O_WRONLY | O_CREAT | O_APPEND, 0600), "x", 1) != 1);
+		}
+		wait_status(pid);
+	}
+	close(ended[1]);
+	MUST(read(ended[0], &c, 1) == 0); /* all have ended */
+	MUST(!stat("all", &st));
+	say("%ld of 200", (long)st.st_size);
+}
+
 static void deep_chain_of_forks(void)
 {
 	int fd = make("f");
@@ -605,6 +628,7 @@ const struct program_case program_cases[] = {
 	CASE(threads_fork_while_others_write),
 	CASE(clone_with_a_stack_of_its_own),
 	CASE(system_and_popen),
+	CASE(child_lives_whose_parent_ends_at_once),
 	CASE(deep_chain_of_forks),
 	{0},
 };
