@@ -154,6 +154,7 @@ static void wait_for_lock(void *arg)
 	struct holder *h = arg;
 	int fd = open("f", O_RDWR);
 
+	close(h->go[1]); /* or the holder would wait for us */
 	if (write(h->told[1], "y", 1) != 1 || lock_as(F_SETLKW, fd, F_WRLCK, 0, 0))
 		_exit(1);
 }
@@ -172,8 +173,8 @@ static void lock_wait_ends_with(bool killed)
 	MUST(read(h.told[0], &c, 1) == 1 && c == 'y');
 	if (killed)
 		kill(holder, SIGKILL);
-	else
-		close(h.go[1]);
+	close(h.go[1]);
+	close(h.go[0]);
 	child_end("holder", holder);
 	child_end("waiter", waiter);
 }
