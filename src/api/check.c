@@ -85,22 +85,15 @@ static void check_roots(struct check *c)
 /* The counters are sums over the slots: what is missing, or too much, goes to ours. */
 static void check_counters(struct check *c)
 {
-	struct task_root *root = segment_root(c->self->seg, SEG_ROOT_TASKS);
 	int64_t inodes = vfs_inodes(c->self->seg), files = fd_files_open(c->self->seg);
 	int64_t found = (int64_t)c->report->inodes, open = (int64_t)c->report->open_files;
-	uint64_t tasks = root ? load_relaxed(&root->count) : c->report->tasks; /* nobody else is there */
 
 	if (inodes != found)
 		check_left(c, "%lld inodes are there and %lld counted", (long long)found, (long long)inodes);
 	if (files != open)
 		check_left(c, "%lld files are open and %lld counted", (long long)open, (long long)files);
-	if (tasks != c->report->tasks)
-		check_left(c, "%llu tasks are there and %llu counted", (unsigned long long)c->report->tasks,
-			   (unsigned long long)tasks);
 	if (!c->repair)
 		return;
-	if (root)
-		store_relaxed(&root->count, c->report->tasks);
 	store_relaxed(&c->self->inodes, load_relaxed(&c->self->inodes) + found - inodes); /* own slot */
 	store_relaxed(&c->self->files, load_relaxed(&c->self->files) + open - files);
 }

@@ -165,10 +165,10 @@ static void check_place(struct check *c, struct fs_context *fs)
 
 static void check_creds(struct check *c, struct shelf_task *t)
 {
-	struct cred *cred = load_acquire(&t->creds); /* pairs with cred_add_locked */
+	struct cred *cred = load_acquire(&t->creds); /* pairs with cred_add_locked, here and below */
 
 	while (cred && marks_add(&c->marks, cred, sizeof(*cred)) == MARK_NEW)
-		cred = cred->retired.next ? container_of(cred->retired.next, struct cred, retired) : NULL;
+		cred = load_acquire(&cred->older);
 	if (cred)
 		check_fault(c, false, "a task's credentials are damaged");
 }

@@ -83,7 +83,7 @@ ssize_t shelf_pgetdents64(struct shelf_task *t, int fd, void *buf, size_t size, 
 
 static int enter_dir(struct hold *h, bool root)
 {
-	int err;
+	int err, k;
 
 	if (inode_type(h->inode) != S_IFDIR)
 		return -ENOTDIR;
@@ -97,11 +97,12 @@ static int enter_dir(struct hold *h, bool root)
 	/* The reference of the hold becomes the context's: one more for hold_end() to drop. */
 	epoch_enter(h->w.self);
 	inode_get_epoch(h->inode); /* counted already: not dead */
+	k = ledger_add(h->w.self, h->inode, LEDGER_INODE);
 	epoch_exit(h->w.self);
 	if (root)
-		fs_set_root(h->w.self, h->w.fs, h->inode);
+		fs_set_root(h->w.self, h->w.fs, h->inode, k);
 	else
-		fs_set_cwd(h->w.self, h->w.fs, h->inode);
+		fs_set_cwd(h->w.self, h->w.fs, h->inode, k);
 	return 0;
 }
 

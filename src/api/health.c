@@ -34,9 +34,9 @@ int shelf_counters(struct shelf *shelf, struct shelf_counters *out)
 	out->committed_pages = space.committed_pages;
 	out->inodes = (uint64_t)vfs_inodes(seg);
 	out->files_open = (uint64_t)fd_files_open(seg);
-	out->tasks = load_relaxed(&task_root_of(self)->count); /* relaxed, all: statistics */
+	out->tasks = task_count(self);
 	out->threads = threads_live(seg);
-	out->epoch = load_relaxed(&epoch_root_of(self)->global);
+	out->epoch = load_relaxed(&epoch_root_of(self)->global); /* relaxed, both: statistics */
 	out->retired_waiting = load_relaxed(&epoch_root_of(self)->waiting);
 	out->poisoned = load_acquire(&seg->hdr->poison); /* pairs with segment_poison: the reason is there */
 	if (out->poisoned)

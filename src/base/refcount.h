@@ -68,6 +68,14 @@ static inline bool ref_put(struct ref *r)
 	return cas_acq_rel(&r->n, &zero, REF_DEAD + (UINT32_MAX - REF_DEAD) / 2);
 }
 
+/* ref_put if the caller's reference is the only one: then, and only then, it was the last.  Else nothing is done. */
+static inline bool ref_put_only(struct ref *r)
+{
+	uint32_t one = 1;
+
+	return load_relaxed(&r->n) == 1 && cas_acq_rel(&r->n, &one, REF_DEAD + (UINT32_MAX - REF_DEAD) / 2); /* the CAS decides */
+}
+
 /*
  * ref_put where one step is enough: no section is needed, since our own reference stands until that step.
  * False: nothing was done, the count is not as it was seen, or saturated: ref_put.

@@ -11,7 +11,7 @@
  * two steps: its last object points to the sealed ones (1), the sealed head
  * takes its head (2), the open head is cleared (3).  bags_repair() tells
  * from the pointers how far it came.  An object is noted (slot.freeing) and taken out of its bag before it is
- * freed; bags_free_last() frees it if it is not free yet.
+ * freed; bags_free_last() puts it back if it is not free yet.
  *
  * Bags never move between slots, as no two slots can be changed in one store.  A thread that is gone
  * leaves its bags where they are: the slot's next owner inherits them, and until
@@ -20,14 +20,24 @@
  */
 #include "base/assert.h"
 #include "epoch/epoch_priv.h"
+#include "segment/hand.h"
 
 /* Process-local: code lies at different addresses in different processes. */
-static _Atomic(retire_fn *) retire_fns[RETIRE_TYPES];
+static _Atomic(retire_fn *) retire_fns[RETIRE_TYPES], retire_parts[RETIRE_TYPES];
+static atomic_u32 with_parts; /* bit n: type n has */
+_Static_assert(RETIRE_TYPES <= 32, "a bit for each");
 
 void retire_register(enum retire_type type, retire_fn *fn)
 {
 	shelf_assert(type > RETIRE_NONE && type < RETIRE_TYPES);
 	store_release(&retire_fns[type], fn); /* pairs with the load in retired_free */
+}
+
+void retire_register_parts(enum retire_type type, retire_fn *parts)
+{
+	shelf_assert(type > RETIRE_NONE && type < RETIRE_TYPES);
+	store_release(&retire_parts[type], parts); /* pairs with the load in retired_free_parts */
+	or_acq_rel(&with_parts, 1u << type);
 }
 
 void bag_put(struct bag *bag, struct retired *r)
@@ -52,6 +62,27 @@ static void retired_free(struct slot *self, struct retired *r)
 		add_relaxed(&epoch_root_of(self)->lost, 1u); /* statistics */
 }
 
+#define FREEING_PAGE 1u /* in slot.freeing: it is no object of a slab, and may be one when we are dead */
+
+static void retired_free_parts(struct slot *self, struct retired *r)
+{
+	if (unlikely(r->type < RETIRE_TYPES && load_relaxed(&with_parts) >> r->type & 1)) /* set at attach */
+		load_acquire(&retire_parts[r->type])(self, r); /* pairs with retire_register_parts */
+}
+
+/*
+ * Before it leaves its bag: how slot.freeing notes it.  What is another slot's has no note; room is made for it, so that
+ * nothing that others see is stored between its bag and our magazine.
+ */
+static inline struct retired *retired_note(struct slot *self, struct retired *r, bool own)
+{
+	if (likely(own && (uintptr_t)r & PAGE_MASK))
+		return r;
+	if (mem_make_room(self, r) && own)
+		return (struct retired *)((uintptr_t)r | FREEING_PAGE);
+	return own ? r : NULL;
+}
+
 static bool bag_is_own(const struct slot *self, const struct bag *bag)
 {
 	return bag >= self->bags && bag < self->bags + ARRAY_SIZE(self->bags);
@@ -67,14 +98,16 @@ static uint64_t bag_free(struct slot *self, struct bag *bag)
 
 	self->reclaiming++;
 	while ((r = bag->head)) {
-		self->freeing = own ? r : NULL;
+		retired_free_parts(self, r);
+		self->freeing = retired_note(self, r, own);
 		fence_compiler(); /* noted before it is out, */
 		bag->head = r->next;
 		fence_compiler(); /* and out before it is freed */
 		retired_free(self, r);
+		fence_compiler();
+		self->freeing = NULL; /* at once: it is in our magazine still, where bags_free_last() looks for it */
 		n++;
 	}
-	self->freeing = NULL;
 	self->reclaiming--;
 	bag->count = 0;
 	sub_relaxed(&root->waiting, waited); /* statistics and a rough limit */
@@ -131,25 +164,50 @@ void bags_repair(struct slot *owner)
 		open->tail->next = NULL; /* between (1) and (2), or not in a seal at all */
 }
 
+static bool bags_begin_with(const struct slot *owner, const struct retired *r)
+{
+	unsigned i;
+
+	for (i = 0; i < ARRAY_SIZE(owner->bags); i++)
+		if (owner->bags[i].head == r)
+			return true;
+	return false;
+}
+
 /*
- * After the owner's death: the one that it was freeing.  Functions that free one object may be run again if that is not
- * free yet; of a table the parts that were left are lost.
+ * After the owner's death: the one that it was freeing goes into its bag again.  Functions that free may be run again
+ * if their object is not free yet: what hangs on it they take off before it is free (hand_free_from).
  */
 void bags_free_last(struct slot *self, struct slot *gone)
 {
-	struct retired *r = gone->freeing;
-	unsigned i;
+	bool page = (uintptr_t)gone->freeing & FREEING_PAGE;
+	struct retired *r = (struct retired *)((uintptr_t)gone->freeing & ~(uintptr_t)FREEING_PAGE);
 
 	if (!r)
 		return;
-	for (i = 0; i < ARRAY_SIZE(gone->bags); i++)
-		if (gone->bags[i].head == r)
-			r = NULL; /* still in there */
-	gone->freeing = NULL; /* once, should we die here */
-	fence_compiler();
-	if (r && r->type != RETIRE_FD_TABLE && r->type != RETIRE_USER && r->type != RETIRE_PAGES &&
-	    object_in_hand(self->seg, gone, r))
-		retired_free(self, r);
+	if (!bags_begin_with(gone, r) && mem_in_hand(self->seg, gone, r, page) && r->type != RETIRE_USER && r->type != RETIRE_PAGES)
+		bag_put(&gone->bags[BAG_OPEN], r);
+	fence_compiler(); /* in the bag first: should we die, it is found there */
+	gone->freeing = NULL;
+}
+
+/* After the owner's death: what it had taken out of structures.  Should we die in between, it is the first of the bag. */
+void bags_put_noted(struct slot *gone)
+{
+	unsigned k, turn;
+
+	/* First what is in a bag already, while it still is the first one there. */
+	for (turn = 0; turn < 2; turn++)
+		for (k = 0; k < SLOT_LEDGER; k++) {
+			uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with retire_note, through the death */
+			struct retired *r = (struct retired *)(uintptr_t)(entry & ~UINT64_C(7));
+
+			if ((entry & 7) != LEDGER_RETIRED || (!turn && !bags_begin_with(gone, r)))
+				continue;
+			if (turn)
+				bag_put(&gone->bags[BAG_OPEN], r);
+			store_release(&gone->ledger[k], 0); /* for whoever goes on after us */
+		}
 }
 
 /* Between (1) and (2) nothing need be done: the next seal stores the tail's link again.  Writes the slot only. */

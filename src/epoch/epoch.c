@@ -11,6 +11,7 @@
 #include "base/syscall.h"
 #include "epoch/epoch_priv.h"
 #include "epoch/radix.h"
+#include "segment/hand.h"
 
 #include <time.h>
 
@@ -120,17 +121,58 @@ void epoch_exit_work(struct slot *self)
 	epoch_batch(self);
 }
 
-void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux)
+static inline_always void retire_count(struct slot *self)
 {
-	r->type = type;
-	r->aux = aux;
-	bag_put(&self->bags[BAG_OPEN], r);
 	if (likely(++self->retired_since < self->batch))
 		return;
 	if (epoch_inside(self))
 		self->nest |= EPOCH_WORK;
 	else
 		epoch_batch(self);
+}
+
+void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux)
+{
+	r->type = type;
+	r->aux = aux;
+	bag_put(&self->bags[BAG_OPEN], r);
+	retire_count(self);
+}
+
+int retire_note(struct slot *owner, struct retired *r, enum retire_type type, uint32_t aux)
+{
+	r->type = type;
+	r->aux = aux;
+	return ledger_add(owner, r, LEDGER_RETIRED);
+}
+
+int retire_begin(struct slot *self, const volatile void *where, uint64_t word, uint32_t given, struct retired *r,
+		 enum retire_type type, uint32_t aux)
+{
+	r->type = type;
+	r->aux = aux;
+	return hand_begin_got(self, where, word, given, r, LEDGER_RETIRED);
+}
+
+void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry)
+{
+	bag_put(&self->bags[BAG_OPEN], r);
+	if (likely(k >= 0))
+		store_release(&self->ledger[k], entry); /* read after our death */
+	retire_count(self);
+}
+
+bool epoch_retired_last(struct slot *gone, const struct retired *r)
+{
+	return gone->bags[BAG_OPEN].head == r;
+}
+
+/* Off the ledger while it is the first of its bag: that is how bags_put_noted() knows. */
+void epoch_retire_noted(struct slot *self, struct retired *r, int k)
+{
+	bag_put(&self->bags[BAG_OPEN], r);
+	hand_forget(self, k);
+	retire_count(self);
 }
 
 /* Three tries: one to finish the advance under way, two for what was sealed just now. */

@@ -19,7 +19,7 @@
  * A section must not sleep, and may take LOCK_LEAF locks only.
  * Look at it: epoch_stalled() names the reader that keeps the epoch from moving.
  * Limits: a stopped reader inside a section keeps everything retired from then on; nothing but its going on
- * or its death helps. A process killed while it frees a descriptor table may leave parts of it: shelf_verify().
+ * or its death helps. A process killed while it frees a library user's file may leave parts of that: shelf_verify().
  */
 #ifndef SHELF_EPOCH_EPOCH_H
 #define SHELF_EPOCH_EPOCH_H
@@ -81,10 +81,25 @@ enum retire_type {
 };
 /* Called in any retirer, perhaps under its locks: may take LOCK_LEAF only; may retire more. */
 typedef void retire_fn(struct slot *self, struct retired *r);
+/*
+ * What hangs on the object and goes with it is freed while that still is in its bag, by `parts` (may be NULL).  A death in
+ * there lets it run again, so it takes each part off before it frees it: hand_free_from().
+ */
+void retire_register_parts(enum retire_type type, retire_fn *parts);
 /* Process-local table; every process that attaches registers the same functions. */
 void retire_register(enum retire_type type, retire_fn *fn);
 /* Free `r`'s object after a grace period.  The object is unreachable for new readers already. */
 void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux);
+/* The same in two parts: from the first on it is in the ledger of `owner`, and a death does the rest. */
+int retire_note(struct slot *owner, struct retired *r, enum retire_type type, uint32_t aux);
+/* The first part around the one store that takes it out of a structure: as hand_begin_got(). */
+int retire_begin(struct slot *self, const volatile void *where, uint64_t word, uint32_t given, struct retired *r,
+		 enum retire_type type, uint32_t aux);
+void epoch_retire_noted(struct slot *self, struct retired *r, int k);
+/* What has another entry `k` (-1: none), which becomes `entry` once it is in the bag. */
+void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry);
+/* Is it what the dead thread retired last?  Until bags change. */
+bool epoch_retired_last(struct slot *gone, const struct retired *r);
 /* Try to advance and free what is ripe now; objects freed.  Not inside a section. */
 uint64_t epoch_reclaim(struct slot *self);
 /*

@@ -20,8 +20,9 @@ uint64_t bags_free(struct slot *self, struct slot *owner, uint64_t now);
 uint64_t bags_count(const struct slot *owner);
 /* After the owner's death: undo a seal that was under way. */
 void bags_repair(struct slot *owner);
-/* And free what it was just freeing. */
+/* And put back what it was just freeing. */
 void bags_free_last(struct slot *self, struct slot *gone);
+void bags_put_noted(struct slot *gone); /* and what its ledger has as LEDGER_RETIRED */
 /* The slot has a new owner.  Whoever held it to sweep it may have died in a seal. */
 void bags_claimed(struct slot *owner);
 /* Seal and free from the bags of threads that are gone; *left: what still waits there.  Objects freed. */

@@ -15,6 +15,7 @@ static void epoch_slot_gone(struct slot *self, struct slot *gone)
 		return;
 	}
 	bags_repair(gone);
+	bags_put_noted(gone);
 	bags_free_last(self, gone);
 	gone->nest = 0;
 	gone->reclaiming = 0;

@@ -3,17 +3,21 @@
  * radix.c - changes of a radix tree.  The caller holds the owner's lock.
  *
  * A store builds what is missing aside - nodes above the old root, nodes on
- * the way down - and publishes it with one release store.  `used` is raised before a
+ * the way down - and publishes it with one release store; until that the nodes are in the
+ * thread's ledger, and so is a node that is taken out until it is retired (segment/hand.h).  `used` is raised before a
  * slot is filled and lowered after it is cleared, so a death in between leaves it
  * too high: the node is then not retired when it becomes empty.
  */
 #include "base/copy.h"
 #include "epoch/epoch_priv.h"
 #include "epoch/radix.h"
+#include "segment/hand.h"
 
 /* Nodes for one store, taken before anything changes: at most one per height above and below. */
 struct radix_stock {
 	struct radix_node *node[2 * RADIX_HEIGHT_MAX];
+	int noted[2 * RADIX_HEIGHT_MAX];
+	uint32_t given; /* all of them, in the ledger */
 	unsigned n;
 };
 
@@ -28,20 +32,40 @@ static void radix_publish(atomic_u64 *where, uint64_t word)
 	tracked_store(where, word);
 }
 
+/* The nodes of the stock, all used, get into the tree. */
+static void radix_link(struct slot *self, const struct radix_stock *stock, atomic_u64 *where, uint64_t word)
+{
+	hand_begin(self, where, word, stock->given, 0);
+	radix_publish(where, word);
+	hand_end(self, stock->given);
+}
+
+/* `node` gets out of the tree by that store. */
+static void radix_unlink(struct slot *self, atomic_u64 *where, uint64_t word, struct radix_node *node)
+{
+	int k = retire_begin(self, where, word, 0, &node->retired, RETIRE_NODE, 0);
+
+	radix_publish(where, word);
+	hand_end(self, 0);
+	epoch_retire_noted(self, &node->retired, k);
+}
+
 static int radix_stock_fill(struct slot *self, struct radix_stock *stock, unsigned want)
 {
+	stock->given = 0;
 	for (stock->n = 0; stock->n < want; stock->n++) {
-		struct radix_node *node = cache_alloc(self, CACHE_576);
+		struct radix_node *node = cache_alloc_noted(self, CACHE_576, &stock->noted[stock->n]);
 
 		if (!node)
 			break;
 		zero_bytes(node, sizeof(*node));
 		stock->node[stock->n] = node;
+		stock->given |= hand_bit(stock->noted[stock->n]);
 	}
 	if (stock->n == want)
 		return 0;
-	while (stock->n)
-		cache_free(self, CACHE_576, stock->node[--stock->n]);
+	while (stock->n--)
+		cache_free_noted(self, CACHE_576, stock->node[stock->n], stock->noted[stock->n]);
 	return -ENOSPC;
 }
 
@@ -83,7 +107,7 @@ static int radix_grow(struct slot *self, struct radix *r, unsigned height, uint6
 	}
 	top->used += !load_relaxed(&top->slot[place]); /* private still */
 	store_relaxed(&top->slot[place], radix_chain(&stock, height - 1, index, value)); /* the same */
-	radix_publish(&r->root, (uint64_t)(uintptr_t)top | height);
+	radix_link(self, &stock, &r->root, (uint64_t)(uintptr_t)top | height);
 	return 0;
 }
 
@@ -106,11 +130,14 @@ static int radix_fill(struct slot *self, uint64_t root, uint64_t index, uint64_t
 		radix_publish(where, value);
 		return 0;
 	}
-	if (radix_stock_fill(self, &stock, h - 1))
+	if (h > 1 && radix_stock_fill(self, &stock, h - 1))
 		return -ENOSPC;
 	node->used++; /* before the slot: see the top */
 	fence_compiler();
-	radix_publish(where, radix_chain(&stock, h - 1, index, value));
+	if (h > 1)
+		radix_link(self, &stock, where, radix_chain(&stock, h - 1, index, value));
+	else
+		radix_publish(where, value);
 	return 0;
 }
 
@@ -137,30 +164,37 @@ int radix_store(struct slot *self, struct radix *r, uint64_t index, uint64_t val
 	return radix_grow(self, r, h, index, value);
 }
 
-static void radix_retire(struct slot *self, struct radix_node *node)
+/* `k` NULL: whose the value is is the caller's affair. */
+static void radix_clear_value(struct slot *self, atomic_u64 *where, int *k)
 {
-	epoch_retire(self, &node->retired, RETIRE_NODE, 0);
+	uint64_t value = load_relaxed(where); /* writers hold the lock */
+
+	if (k)
+		*k = hand_begin_got(self, where, 0, 0, (void *)(uintptr_t)(value & ~(uint64_t)RADIX_LOW), LEDGER_PAGE);
+	radix_publish(where, 0);
+	if (k)
+		hand_end(self, 0);
 }
 
 /* Clear the slot, then its parent's, and so on while nodes become empty. */
-static void radix_clear(struct slot *self, struct radix *r, atomic_u64 **where, struct radix_node **path, unsigned n)
+static void radix_clear(struct slot *self, struct radix *r, atomic_u64 **where, struct radix_node **path, unsigned n, int *k)
 {
 	struct radix_node *empty = NULL;
 
 	while (n--) {
-		radix_publish(where[n], 0);
 		if (empty)
-			radix_retire(self, empty); /* no longer in the tree */
+			radix_unlink(self, where[n], 0, empty);
+		else
+			radix_clear_value(self, where[n], k);
 		fence_compiler(); /* before `used`: see the top */
 		if (--path[n]->used)
 			return;
 		empty = path[n];
 	}
-	radix_publish(&r->root, 0);
-	radix_retire(self, empty);
+	radix_unlink(self, &r->root, 0, empty);
 }
 
-uint64_t radix_erase(struct slot *self, struct radix *r, uint64_t index)
+static inline_always uint64_t radix_erase_as(struct slot *self, struct radix *r, uint64_t index, int *k)
 {
 	uint64_t word = load_relaxed(&r->root); /* writers hold the lock */
 	struct radix_node *path[RADIX_HEIGHT_MAX];
@@ -171,7 +205,7 @@ uint64_t radix_erase(struct slot *self, struct radix *r, uint64_t index)
 	if (!word || !radix_fits(index, h))
 		return 0;
 	if (!h) {
-		radix_publish(&r->root, 0);
+		radix_clear_value(self, &r->root, k);
 		return word;
 	}
 	for (; h && word; h--, n++) {
@@ -180,8 +214,19 @@ uint64_t radix_erase(struct slot *self, struct radix *r, uint64_t index)
 		word = load_relaxed(where[n]); /* writers hold the lock */
 	}
 	if (word)
-		radix_clear(self, r, where, path, n);
+		radix_clear(self, r, where, path, n, k);
 	return word;
+}
+
+uint64_t radix_erase(struct slot *self, struct radix *r, uint64_t index)
+{
+	return radix_erase_as(self, r, index, NULL);
+}
+
+uint64_t radix_erase_noted(struct slot *self, struct radix *r, uint64_t index, int *k)
+{
+	*k = -1;
+	return radix_erase_as(self, r, index, k);
 }
 
 /* While only the first slot of the top node is in use, its content is the tree. */
@@ -198,26 +243,22 @@ static void radix_shrink(struct slot *self, struct radix *r)
 		first = load_relaxed(&top->slot[0]); /* the same */
 		if (!first || (h == 1 && first & RADIX_LOW))
 			return;
-		radix_publish(&r->root, first | (h - 1));
-		radix_retire(self, top);
+		radix_unlink(self, &r->root, first | (h - 1), top);
 	}
 }
 
-/* Depth first over a subtree of nodes, children before parents; the depth is the height, at most 11. */
-static uint64_t radix_each_node(struct slot *self, uint64_t word, unsigned h)
+/* Depth first over the subtree at *where, children before parents; the depth is the height, at most 11.  With self: they go. */
+static uint64_t radix_each_node(struct slot *self, atomic_u64 *where, unsigned h)
 {
-	struct radix_node *node = radix_node_of(word);
+	struct radix_node *node = radix_node_of(load_relaxed(where)); /* writers hold the lock */
 	uint64_t n = 1;
 	unsigned i;
 
-	for (i = 0; h > 1 && i < RADIX_SLOTS; i++) {
-		uint64_t below = load_relaxed(&node->slot[i]); /* writers hold the lock */
-
-		if (below)
-			n += radix_each_node(self, below, h - 1);
-	}
+	for (i = 0; h > 1 && i < RADIX_SLOTS; i++)
+		if (load_relaxed(&node->slot[i])) /* the same */
+			n += radix_each_node(self, &node->slot[i], h - 1);
 	if (self)
-		radix_retire(self, node);
+		radix_unlink(self, where, 0, node);
 	return n;
 }
 
@@ -226,10 +267,8 @@ static void radix_drop_nodes(struct slot *self, struct radix *r)
 {
 	uint64_t root = load_relaxed(&r->root); /* writers hold the lock */
 
-	if (!radix_height(root))
-		return;
-	radix_publish(&r->root, 0);
-	radix_each_node(self, root, radix_height(root));
+	if (radix_height(root))
+		radix_each_node(self, &r->root, radix_height(root));
 }
 
 void radix_erase_range(struct slot *self, struct radix *r, uint64_t from, uint64_t end, radix_drop_fn *fn, void *ctx)
@@ -251,5 +290,5 @@ uint64_t radix_nodes(struct radix *r)
 {
 	uint64_t root = load_relaxed(&r->root); /* see the header */
 
-	return radix_height(root) ? radix_each_node(NULL, root, radix_height(root)) : 0;
+	return radix_height(root) ? radix_each_node(NULL, &r->root, radix_height(root)) : 0;
 }

@@ -11,8 +11,7 @@
  * Readers: wait-free, at most 12 loads; what they find was there at some moment of the call.
  * Writers: no loop but the height.
  * Every step is a single store: a tree whose writer died between two of them is valid.
- * Limits: such a writer may leave an empty node in the tree (it goes when the whole tree is erased)
- * or leak the nodes in its hand.
+ * Limits: such a writer may leave an empty node in the tree (it goes when the whole tree is erased).
  */
 #ifndef SHELF_EPOCH_RADIX_H
 #define SHELF_EPOCH_RADIX_H
@@ -95,6 +94,8 @@ uint64_t radix_end_epoch(struct radix *r);
 int radix_store(struct slot *self, struct radix *r, uint64_t index, uint64_t value, uint64_t *old);
 /* Lock held.  Takes the entry out and retires nodes that became empty.  The old value, 0 if none. */
 uint64_t radix_erase(struct slot *self, struct radix *r, uint64_t index);
+/* The same; the page that the value names (its low 6 bits apart) is the caller's from then on: entry *k of the ledger. */
+uint64_t radix_erase_noted(struct slot *self, struct radix *r, uint64_t index, int *k);
 /* Lock held.  Calls fn for every entry in [from, end), erased one by one.  The tree's height shrinks
  * with it; with from 0 and end UINT64_MAX all nodes go. */
 typedef void radix_drop_fn(struct slot *self, void *ctx, uint64_t index, uint64_t value);

@@ -28,6 +28,13 @@
 /* Process-local.  Called on the last put, outside any section of its own; frees through epoch_retire. */
 typedef void fd_release_fn(struct slot *self, struct fd_file *file);
 void fd_register_type(uint32_t type, fd_release_fn *release);
+/*
+ * How a release ends.  Until then it may be run again for a thread that died in it, since the file is in the ledger.  From
+ * then on the inode that the file held (NULL: none) is the caller's, and in the ledger in its place.
+ */
+void fd_retire(struct slot *self, struct fd_file *file, enum retire_type type, void *held);
+/* What drops that for a thread that died in the middle of it. */
+void fd_register_held(fd_release_fn *drop);
 
 int fd_layer_init(struct segment *seg); /* creator: segment-wide count and limit */
 int fd_layer_attach(struct segment *seg);
@@ -40,6 +47,8 @@ int fd_table_create(struct slot *self, struct fd_table **out);
  * it: whoever recovers from a death in between finds both as before or both as after.
  */
 typedef atomic_ptr(struct fd_table) fd_table_home;
+/* At a place that is empty and the caller's: there, or nowhere, at any moment. */
+int fd_table_create_at(struct slot *self, fd_table_home *home);
 /* One more task uses it: no single-user borrow from now on. */
 void fd_table_share(struct slot *self, struct fd_table *tab);
 void fd_table_share_to(struct slot *self, struct fd_table *tab, fd_table_home *home);

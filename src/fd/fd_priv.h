@@ -22,9 +22,7 @@ enum fd_intent_arg {
 	FD_ARG_NUMBER,
 	FD_ARG_FILE, /* a reference that has no other home while the record stands */
 	FD_ARG_OLD, /* DUP2: the word replaced; SHARE, LEAVE: the number of users before */
-	FD_ARG_MADE, /* and three more: memory not linked to the table yet */
-	FD_ARG_MADE_END = FD_ARG_MADE + 4,
-	FD_ARG_HOME = FD_ARG_MADE_END, /* where the table's address is kept; 0: nowhere */
+	FD_ARG_HOME, /* where the table's address is kept; 0: nowhere */
 	FD_INTENT_ARGS
 };
 
@@ -179,13 +177,19 @@ void fd_table_drop_all(struct slot *self, struct fd_table *tab, fd_drop_fn *drop
 /* public.c: files of a library user can be freed in every process */
 void fd_users_attach(void);
 
+/* layer.c: the file is in the ledger, its count dead */
+void fd_release_noted(struct slot *self, struct fd_file *file);
+void fd_drop_held(struct slot *self, struct fd_file *file); /* as fd_register_held() says */
+
 /* recover.c */
 void fd_recover_register(void);
 
 /* A dead thread's reservation, if `fd` is that: others cancel it too, and reserve the number again. */
 void fd_cancel_dead(struct slot *self, struct fd_table *tab, int fd);
 
-void fd_table_retire_fn(struct slot *self, struct retired *r);
+/* What hangs on a table, and the table. */
+void fd_table_free_parts(struct slot *self, struct retired *r);
+void fd_table_free(struct slot *self, struct retired *r);
 
 /* A reference from the table to the caller's hands: noted, then the record gives it up. */
 static inline void fd_hand_over(struct slot *self, struct fd_file *file, bool begun)

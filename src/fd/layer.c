@@ -9,6 +9,7 @@
  * the same moment may exceed it by as many, as the kernel's batched count does.
  */
 #include "fd/fd_priv.h"
+#include "segment/hand.h"
 #include "segment/header.h"
 
 #define FD_LIMIT_MIN 8192u /* as the kernel's NR_FILE */
@@ -16,6 +17,7 @@
 
 static fd_release_fn
 	*release_of[FD_TYPES]; /* process-local; written before files of the type exist here */
+static fd_release_fn *drop_held; /* the same */
 
 #ifdef SHELF_SCHEME_BIGLOCK
 __thread unsigned fd_big_depth;
@@ -45,7 +47,8 @@ int fd_layer_init(struct segment *seg)
 int fd_layer_attach(struct segment *seg)
 {
 	(void)seg;
-	retire_register(RETIRE_FD_TABLE, fd_table_retire_fn);
+	retire_register_parts(RETIRE_FD_TABLE, fd_table_free_parts);
+	retire_register(RETIRE_FD_TABLE, fd_table_free);
 	fd_recover_register();
 	fd_users_attach();
 	return 0;
@@ -88,11 +91,49 @@ int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type)
 }
 
 /* A type nobody registered here (another program's) has nothing of this process to release. */
-void fd_release(struct slot *self, struct fd_file *file)
+void fd_release_noted(struct slot *self, struct fd_file *file)
 {
 	fd_release_fn *release = file->type < FD_TYPES ? release_of[file->type] : NULL;
 
-	fd_file_count(self, -1);
 	if (release)
 		release(self, file);
+	else
+		fd_forget(self, file);
+}
+
+/* Its count is dead: that in the ledger is what tells a recoverer to go on with it. */
+void fd_release(struct slot *self, struct fd_file *file)
+{
+	fd_note(self, file);
+	fd_release_last(self, file);
+}
+
+void fd_release_last(struct slot *self, struct fd_file *file)
+{
+	fd_file_count(self, -1);
+	fd_release_noted(self, file);
+}
+
+void fd_register_held(fd_release_fn *drop)
+{
+	drop_held = drop;
+}
+
+void fd_drop_held(struct slot *self, struct fd_file *file)
+{
+	if (drop_held)
+		drop_held(self, file);
+}
+
+/* The bag first: a recoverer that finds the file there knows that only what it held is left (recover.c). */
+void fd_retire(struct slot *self, struct fd_file *file, enum retire_type type, void *held)
+{
+	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
+	int k = likely(load_relaxed(&self->ledger[0]) == entry) ? 0 : hand_find(self, file, LEDGER_FILE); /* own */
+
+	file->retired.type = type;
+	file->retired.aux = 0;
+	if (unlikely(k < 0 && held))
+		ledger_add(self, held, LEDGER_INODE);
+	epoch_retire_swapped(self, &file->retired, k, held ? (uint64_t)(uintptr_t)held | LEDGER_INODE : 0);
 }

@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "fd/fd_priv.h"
+#include "segment/hand.h"
 
 #define FD_NEAR_END FD_NEAR
 #define FD_DIR_END (FD_DIR << FD_PAGE_SHIFT)
@@ -53,38 +54,38 @@ static void bit_clear(atomic_u64 *w, unsigned k)
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-/* Zeroed memory that the intent record names until it is linked. */
-static void *make(struct slot *self, unsigned k, size_t bytes)
+/* Zeroed memory, in the ledger until it is linked. */
+static void *make(struct slot *self, size_t bytes, int *k)
 {
-	void *p = mem_alloc(self, bytes);
+	void *p = mem_alloc_noted(self, bytes, k);
 
-	if (!p)
-		return NULL;
-	memset(p, 0, bytes);
-	fd_intent_note(self, FD_ARG_MADE + k, (uint64_t)(uintptr_t)p);
+	if (p)
+		memset(p, 0, bytes);
 	return p;
 }
 
-/* Linked: of the next number's recovery (a copy has many) it is no business. */
-static void made(struct slot *self, unsigned k)
-{
-	fd_intent_note(self, FD_ARG_MADE + k, 0);
-}
+/* release: zeroed contents, to all that look without the lock */
+#define LINK(self, at, p, k)                                                                       \
+	do {                                                                                       \
+		hand_begin((self), (at), (uintptr_t)(p), hand_bit(k), 0);                          \
+		tracked_store((at), (p));                                                          \
+		hand_end((self), hand_bit(k));                                                     \
+	} while (0)
 
 static struct fd_map *map_make(struct slot *self, atomic_ptr(struct fd_map) * at, bool low_taken)
 {
 	struct fd_map *map = load_relaxed(at); /* under the lock */
+	int k;
 
 	if (map)
 		return map;
-	map = make(self, 0, sizeof(*map));
+	map = make(self, sizeof(*map), &k);
 	if (!map)
 		return NULL;
 	if (low_taken)
 		store_relaxed(&map->used[0],
 			      ~UINT64_C(0)); /* 0..63 live in the head; published below */
-	tracked_store(at, map); /* release: zeroed contents, to fd_map_next_used */
-	made(self, 0);
+	LINK(self, at, map, k); /* pairs with fd_map_next_used */
 	return map;
 }
 
@@ -92,45 +93,45 @@ static struct fd_page *fd_page_ensure(struct slot *self, atomic_ptr(struct fd_pa
 				      atomic_ptr(struct fd_map) * map, bool low_taken)
 {
 	struct fd_page *page = load_relaxed(at); /* under the lock */
+	int k;
 
 	if (page || !map_make(self, map, low_taken))
 		return page;
-	page = make(self, 1, sizeof(*page));
+	page = make(self, sizeof(*page), &k);
 	if (!page)
 		return NULL;
-	tracked_store(at, page); /* release: zeroed words; pairs with fd_word_of */
-	made(self, 1);
+	LINK(self, at, page, k); /* pairs with fd_word_of */
 	return page;
 }
 
 static struct fd_far *fd_far_ensure(struct slot *self, struct fd_table *tab)
 {
 	struct fd_far *far = load_relaxed(&tab->far); /* under the lock */
+	int k;
 
 	if (far)
 		return far;
-	far = make(self, 2, sizeof(*far));
+	far = make(self, sizeof(*far), &k);
 	if (!far)
 		return NULL;
-	tracked_store(&tab->far, far); /* release; pairs with fd_page_far */
-	made(self, 2);
+	LINK(self, &tab->far, far, k); /* pairs with fd_page_far */
 	return far;
 }
 
-static struct fd_node *fd_node_ensure(struct slot *self, struct fd_far *far, unsigned k)
+static struct fd_node *fd_node_ensure(struct slot *self, struct fd_far *far, unsigned place)
 {
-	struct fd_node *node = load_relaxed(&far->node[k]); /* under the lock */
+	struct fd_node *node = load_relaxed(&far->node[place]); /* under the lock */
+	int k;
 
 	if (node)
 		return node;
-	node = make(self, 3, sizeof(*node));
+	node = make(self, sizeof(*node), &k);
 	if (!node)
 		return NULL;
-	if (k == 0)
+	if (place == 0)
 		store_relaxed(&node->full[0],
 			      (UINT64_C(1) << FD_DIR) - 1); /* those pages are the head's */
-	tracked_store(&far->node[k], node); /* release; pairs with fd_page_far */
-	made(self, 3);
+	LINK(self, &far->node[place], node, k); /* pairs with fd_page_far */
 	return node;
 }
 
@@ -343,6 +344,13 @@ unsigned fd_map_next_used(struct fd_table *tab, unsigned from)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* May be repeated: what is free is off the table. */
+static void part_free(struct slot *self, void *at, void *part, size_t bytes)
+{
+	if (part)
+		hand_free_from(self, at, NULL, part, bytes);
+}
+
 static void pages_free(struct slot *self, atomic_ptr(struct fd_page) * pages,
 		       atomic_ptr(struct fd_map) * maps, unsigned n)
 {
@@ -350,10 +358,8 @@ static void pages_free(struct slot *self, atomic_ptr(struct fd_page) * pages,
 
 	/* relaxed: nobody else knows the table any more */
 	for (p = 0; p < n; p++) {
-		if (load_relaxed(&pages[p]))
-			mem_free(self, load_relaxed(&pages[p]), sizeof(struct fd_page));
-		if (load_relaxed(&maps[p]))
-			mem_free(self, load_relaxed(&maps[p]), sizeof(struct fd_map));
+		part_free(self, &pages[p], load_relaxed(&pages[p]), sizeof(struct fd_page));
+		part_free(self, &maps[p], load_relaxed(&maps[p]), sizeof(struct fd_map));
 	}
 }
 
@@ -369,8 +375,7 @@ void fd_map_free(struct slot *self, struct fd_table *tab)
 		if (!node)
 			continue;
 		pages_free(self, node->page, node->map, FD_NODE);
-		mem_free(self, node, sizeof(*node));
+		part_free(self, &far->node[k], node, sizeof(*node));
 	}
-	if (far)
-		mem_free(self, far, sizeof(*far));
+	part_free(self, &tab->far, far, sizeof(*far));
 }

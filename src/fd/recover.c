@@ -18,6 +18,7 @@
  * The schemes with spinning locks do not recover.
  */
 #include "fd/fd_priv.h"
+#include "segment/hand.h"
 
 #if defined(SHELF_SCHEME_BIGLOCK) || defined(SHELF_SCHEME_SPINLOCK) || defined(SHELF_SCHEME_RWLOCK)
 
@@ -76,48 +77,6 @@ LOCK_NO_ANALYSIS static void adopt(struct slot *self, struct intent *dead, struc
 	LOCK_ACQUIRES(&tab->lock)
 {
 	lock_adopt(&tab->lock, &intent_slot(dead)->locker, &self->locker, LOCK_TABLE);
-}
-
-/* ---- memory that was made and not linked ------------------------------------------------------ */
-
-static bool is_linked(struct fd_table *tab, int number, unsigned k, const void *p)
-{
-	unsigned page = (unsigned)number >> FD_PAGE_SHIFT;
-	struct fd_far *far = load_relaxed(&tab->far); /* under the lock */
-	struct fd_node *node = far ? load_relaxed(&far->node[page / FD_NODE % FD_FAR]) : NULL;
-	bool low = page < FD_DIR;
-
-	switch (k) {
-	case 0:
-		return (low  ? load_relaxed(&tab->map[page]) :
-			node ? load_relaxed(&node->map[page % FD_NODE]) :
-			       NULL) == p;
-	case 1:
-		return (low  ? load_relaxed(&tab->page[page]) :
-			node ? load_relaxed(&node->page[page % FD_NODE]) :
-			       NULL) == p;
-	case 2:
-		return far == p;
-	default:
-		return node == p;
-	}
-}
-
-static void free_unlinked(struct slot *self, struct intent *dead, struct fd_table *tab)
-{
-	static const size_t size[] = {sizeof(struct fd_map), sizeof(struct fd_page),
-				      sizeof(struct fd_far), sizeof(struct fd_node)};
-	unsigned k;
-
-	for (k = 0; k < ARRAY_SIZE(size); k++) {
-		void *p = (void *)(uintptr_t)load_acquire(
-			&dead->arg[FD_ARG_MADE + k]); /* pairs with intent_set */
-
-		if (!p || is_linked(tab, arg_number(dead), k, p))
-			continue;
-		store_release(&dead->arg[FD_ARG_MADE + k], 0); /* once, should we die as well */
-		mem_free(self, p, size[k]);
-	}
 }
 
 /* The bitmaps follow from the word. */
@@ -191,7 +150,6 @@ static void recover_one(struct slot *self, struct intent *dead, settle_fn *settl
 		return; /* all was done, by the dead or by a recoverer that died since; the lock goes with the others */
 	adopt(self, dead, tab);
 	if (fd >= 0) {
-		free_unlinked(self, dead, tab);
 		file = settle(dead, tab, fd);
 		fix_bits(tab, fd);
 	}
@@ -253,8 +211,10 @@ static void settle_leave(struct slot *self, struct intent *dead)
 	if (before && load_relaxed(&tab->refs) == before - 1) { /* under the lock */
 		home_set(arg_home(dead), NULL);
 		if (before == 1 && step_of(dead) == FD_STEP_BEGUN) {
-			store_release(&dead->step, FD_STEP_HANDED); /* once */
-			epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+			tab->retired.type = RETIRE_FD_TABLE;
+			tab->retired.aux = 0;
+			ledger_inherit(self, intent_slot(dead), &tab->retired, LEDGER_RETIRED);
+			store_release(&dead->step, FD_STEP_HANDED); /* it is in the ledger, should we die as well */
 		}
 	}
 	fd_table_unlock(self, tab);
@@ -288,10 +248,10 @@ static void undo_copy(struct slot *self, struct intent *dead, struct fd_table *d
 
 	if (step_of(dead) == FD_STEP_HANDED || (home && load_acquire(home) == dst)) /* pairs with home_store */
 		return; /* the lock of `src` goes with the others */
-	if (arg_number(dead) != FD_NO_NUMBER) {
-		free_unlinked(self, dead, dst);
+	if (hand_has(intent_slot(dead), dst, LEDGER_MEM))
+		return; /* nothing was copied, and it goes from there */
+	if (arg_number(dead) != FD_NO_NUMBER)
 		fix_bits(dst, arg_number(dead));
-	}
 	ledger_inherit(self, intent_slot(dead), dst, LEDGER_TABLE);
 	store_release(&dead->step, FD_STEP_HANDED); /* it is in the ledger, should we die as well */
 }
@@ -317,8 +277,20 @@ static void put_copy(struct slot *self, void *ctx, int fd, struct fd_file *file)
 static void settle_table(struct slot *self, struct fd_table *tab, atomic_u64 *entry)
 {
 	fd_table_drop_all(self, tab, put_copy, NULL);
-	store_release(entry, 0); /* once */
-	epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+	tab->retired.type = RETIRE_FD_TABLE;
+	tab->retired.aux = 0;
+	store_release(entry, (uint64_t)(uintptr_t)&tab->retired | LEDGER_RETIRED); /* bags_put_noted() does the rest */
+}
+
+/* The reference was dropped, and was the last: what fd_retire() had not come to. */
+static void go_on_releasing(struct slot *self, struct slot *gone, struct fd_file *file)
+{
+	if (epoch_retired_last(gone, &file->retired)) {
+		fd_drop_held(self, file);
+		return;
+	}
+	fd_note(self, file);
+	fd_release_noted(self, file);
 }
 
 /* What the dead thread had in its hands.  One that ends in order may have handed it on: only forget it. */
@@ -335,7 +307,11 @@ static void settle_ledger(struct slot *self, struct slot *gone)
 		if ((entry & 7) != LEDGER_FILE)
 			continue;
 		store_release(&gone->ledger[k], 0); /* once, should we die in the release */
-		if (gone != self)
+		if (gone == self)
+			continue;
+		if (ref_read(&((struct fd_file *)obj)->count) >= REF_DEAD)
+			go_on_releasing(self, gone, obj);
+		else
 			drop_file(self, obj);
 	}
 }

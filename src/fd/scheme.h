@@ -20,6 +20,8 @@
 
 /* Last reference gone: count it out and call the release hook of its type. */
 void fd_release(struct slot *self, struct fd_file *file) __attribute__((cold));
+/* The same where the ledger has that reference still. */
+void fd_release_last(struct slot *self, struct fd_file *file);
 
 #if defined(SHELF_SCHEME_BIGLOCK) || defined(SHELF_SCHEME_SPINLOCK) ||                             \
 	defined(SHELF_SCHEME_RWLOCK) || defined(SHELF_SCHEME_REFCOUNT) ||                          \

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "fd/fd_priv.h"
+#include "segment/hand.h"
 
-static struct fd_table *table_make(struct slot *self)
+/* In the ledger until somebody has it. */
+static struct fd_table *table_make(struct slot *self, int *k)
 {
-	struct fd_table *tab = mem_alloc(self, sizeof(*tab));
+	struct fd_table *tab = mem_alloc_noted(self, sizeof(*tab), k);
 
 	if (!tab)
 		return NULL;
@@ -22,14 +24,32 @@ static struct fd_table *table_make(struct slot *self)
 
 int fd_table_create(struct slot *self, struct fd_table **out)
 {
-	*out = table_make(self);
-	return *out ? 0 : -ENOMEM;
+	int k;
+
+	*out = table_make(self, &k);
+	if (!*out)
+		return -ENOMEM;
+	hand_forget(self, k);
+	return 0;
 }
 
 static void home_store(fd_table_home *home, struct fd_table *tab)
 {
 	if (home)
 		tracked_store(home, tab); /* release: the table, to whoever looks at tasks */
+}
+
+int fd_table_create_at(struct slot *self, fd_table_home *home)
+{
+	int k;
+	struct fd_table *tab = table_make(self, &k);
+
+	if (!tab)
+		return -ENOMEM;
+	hand_begin(self, home, (uintptr_t)tab, hand_bit(k), 0);
+	home_store(home, tab);
+	hand_end(self, hand_bit(k));
+	return 0;
 }
 
 /* Under the lock of the table whose number of users the record is to tell. */
@@ -126,7 +146,8 @@ static void put_dropped(struct slot *self, void *ctx, int fd, struct fd_file *fi
 	fd_put(self, file);
 }
 
-static int copy_to(struct slot *self, struct fd_table *src, struct fd_table *dst,
+/* `k`: where the ledger has the new table. */
+static int copy_to(struct slot *self, struct fd_table *src, struct fd_table *dst, int k,
 		   fd_table_home *home)
 {
 	bool begun;
@@ -134,6 +155,7 @@ static int copy_to(struct slot *self, struct fd_table *src, struct fd_table *dst
 
 	fd_table_lock(self, src);
 	begun = table_intent(self, INTENT_FD_COPY, dst, src, home);
+	hand_forget(self, k); /* the record has it now */
 	fd_gate_close(self, src);
 	err = copy_all_locked(self, src, dst);
 	fd_gate_open(src);
@@ -148,15 +170,17 @@ static int copy_to(struct slot *self, struct fd_table *src, struct fd_table *dst
 
 int fd_table_copy_to(struct slot *self, struct fd_table *src, fd_table_home *home)
 {
-	struct fd_table *dst = table_make(self);
+	int k;
+	struct fd_table *dst = table_make(self, &k);
 
-	return dst ? copy_to(self, src, dst, home) : -ENOMEM;
+	return dst ? copy_to(self, src, dst, k, home) : -ENOMEM;
 }
 
 int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out)
 {
-	struct fd_table *dst = table_make(self);
-	int err = dst ? copy_to(self, src, dst, NULL) : -ENOMEM;
+	int k;
+	struct fd_table *dst = table_make(self, &k);
+	int err = dst ? copy_to(self, src, dst, k, NULL) : -ENOMEM;
 
 	*out = err ? NULL : dst;
 	return err;
@@ -164,12 +188,14 @@ int fd_table_copy(struct slot *self, struct fd_table *src, struct fd_table **out
 
 /* ---- leave ------------------------------------------------------------------------------------ */
 
-void fd_table_retire_fn(struct slot *self, struct retired *r)
+void fd_table_free_parts(struct slot *self, struct retired *r)
 {
-	struct fd_table *tab = container_of(r, struct fd_table, retired);
+	fd_map_free(self, container_of(r, struct fd_table, retired));
+}
 
-	fd_map_free(self, tab);
-	mem_free(self, tab, sizeof(*tab));
+void fd_table_free(struct slot *self, struct retired *r)
+{
+	mem_free(self, container_of(r, struct fd_table, retired), sizeof(struct fd_table));
 }
 
 /* Numbers that dead threads had reserved: free again.  The last one out need not. */
@@ -226,6 +252,7 @@ LOCK_NO_ANALYSIS static void leave(struct slot *self, struct fd_table *tab, fd_t
 {
 	uint32_t refs;
 	bool begun;
+	int k;
 
 	if (load_acquire(&tab->refs) > 1) /* a guess; pairs with the others' stores below */
 		cancel_dead(self, tab);
@@ -237,9 +264,10 @@ LOCK_NO_ANALYSIS static void leave(struct slot *self, struct fd_table *tab, fd_t
 	tracked_store(&tab->refs, refs);
 	home_store(home, NULL);
 	if (refs == 0) {
+		k = retire_note(self, &tab->retired, RETIRE_FD_TABLE, 0);
 		if (begun)
 			intent_step(self, FD_STEP_HANDED);
-		epoch_retire(self, &tab->retired, RETIRE_FD_TABLE, 0);
+		epoch_retire_noted(self, &tab->retired, k);
 	}
 	fd_intent_end(self, begun);
 	fd_table_unlock(self, tab);

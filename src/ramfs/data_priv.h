@@ -110,9 +110,7 @@ void extend_recover(struct slot *self, struct intent *dead);
 uint64_t data_erase_range(struct slot *self, struct inode *inode, struct radix *pages, uint64_t from, uint64_t end);
 uint64_t data_count_pages(struct radix *pages, uint64_t from, uint64_t end);
 void data_recount_locked(struct inode *inode);
-void erase_slot_gone(struct slot *self, struct slot *gone);
 #define DATA_INDEX_END UINT64_MAX
-#define DATA_ARG_ERASING (INTENT_ARGS - 1) /* of each intent under which pages are erased */
 
 /* write.c: the locked heart of write and copy_range. */
 struct data_write {
@@ -132,7 +130,6 @@ static inline bool data_is_mapped(struct inode *inode)
 	return unlikely(load_relaxed(&inode->file.maps) != 0); /* lock held: who maps from now on sees the pages gone */
 }
 void data_keep_page(struct slot *self, struct inode *inode, char *page);
-void data_erase_note(struct slot *self, char *page); /* the page in hand, NULL: none; where the intent has room for it */
 void data_kept_pages(struct slot *self, struct inode *inode); /* such were kept: those who map it are to look */
 void data_free_kept_locked(struct slot *self, struct inode *inode);
 void data_drop_kept(struct slot *self, struct inode *inode);

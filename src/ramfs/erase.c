@@ -4,34 +4,16 @@
  *
  * Protection: inode.lock, or the inode is dying.  seq is odd, or the size says
  * that nobody reads there any more: a page is free at once.
- * Death: a page in hand, neither in the file nor free, is noted in the intent's last argument and claimed in its
- * frame first.  Recovery of the intent erases again what is still in the file; then whoever reaps the slot
- * frees the noted page if it still belongs to the dead thread.  An operation that erases has an intent
- * which leaves the last argument to this file; without one (the end of a task that drops inodes, or data that a write
- * kept until the end of its section) a death leaks.
+ * Death: a page that has left the file and is not free is in the thread's ledger (segment/hand.h), claimed in its
+ * frame before.  Recovery of the intent, if the operation has one, erases again what is still in the file.
  */
 #include "ramfs/data_priv.h"
+#include "segment/hand.h"
 #include "segment/owned.h"
-
-static bool erase_has_note(struct slot *self)
-{
-	uint32_t op = load_relaxed(&self->intent.op); /* own field */
-
-	if (self->reclaiming) /* whatever is under way, it is another's */
-		return false;
-	return op == INTENT_TRUNCATE || op == INTENT_FALLOCATE || op == INTENT_DROP;
-}
 
 static void keep(struct slot *self, void *ctx, uint64_t index, uint64_t entry)
 {
 	(void)self, (void)ctx, (void)index, (void)entry;
-}
-
-/* In the intent that is under way, should there be one that leaves us an argument. */
-static void erase_note(struct slot *self, bool note, uint64_t page)
-{
-	if (note)
-		intent_set(self, DATA_ARG_ERASING, page);
 }
 
 /*
@@ -55,8 +37,8 @@ static uint64_t erase_mapped(struct slot *self, struct inode *inode, struct radi
 /* From the last to the first: the thread's stock then hands them out in the order they had, side by side. */
 uint64_t data_erase_range(struct slot *self, struct inode *inode, struct radix *pages, uint64_t from, uint64_t end)
 {
-	bool note = erase_has_note(self);
 	uint64_t at = end - 1, entry, n = 0;
+	int k;
 
 	if (!load_relaxed(&pages->root)) /* lock held: an empty file, which most that are removed soon are */
 		return 0;
@@ -64,31 +46,15 @@ uint64_t data_erase_range(struct slot *self, struct inode *inode, struct radix *
 		return erase_mapped(self, inode, pages, from, end);
 	while (from < end && at >= from && (entry = radix_prev_epoch(pages, &at)) && at >= from) { /* lock held */
 		page_claim(self, data_page(entry));
-		erase_note(self, note, entry & ~DATA_ENTRY_BITS);
-		radix_erase(self, pages, at);
+		radix_erase_noted(self, pages, at, &k);
 		page_free(self, data_page(entry), 0);
+		hand_forget(self, k);
 		n++;
 		if (!at--)
 			break;
 	}
-	erase_note(self, note, 0);
 	radix_erase_range(self, pages, from, end, keep, NULL); /* the tree's height, and nodes left by a death */
 	return n;
-}
-
-void data_erase_note(struct slot *self, char *page)
-{
-	erase_note(self, erase_has_note(self), (uintptr_t)page);
-}
-
-void erase_slot_gone(struct slot *self, struct slot *gone)
-{
-	char *page = data_page(load_acquire(&gone->intent.arg[DATA_ARG_ERASING])); /* pairs with intent_set */
-
-	/* Another intent's argument is never the address of a data page of its own slot. */
-	if (page && gone != self && page_owned(self->seg, page, PAGE_DATA, slot_id(gone)))
-		page_free(self, page, 0);
-	intent_set(gone, DATA_ARG_ERASING, 0);
 }
 
 uint64_t data_count_pages(struct radix *pages, uint64_t from, uint64_t end)

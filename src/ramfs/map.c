@@ -14,6 +14,7 @@
  * Limits: kept pages count as used, and in no file.
  */
 #include "ramfs/data_priv.h"
+#include "segment/hand.h"
 #include "segment/owned.h"
 
 /* ---- pages that left the file ------------------------------------------------------------------- */
@@ -39,14 +40,18 @@ void data_free_kept_locked(struct slot *self, struct inode *inode)
 {
 	atomic_u32 *head = &inode->file.kept;
 	char *page;
+	int k;
 
 	while ((page = page_by_number(self->seg, load_relaxed(head)))) { /* lock held */
+		uint32_t next = load_acquire(page_link(self->seg, page)); /* pairs with data_keep_page */
+
 		page_claim(self, page);
-		data_erase_note(self, page);
-		tracked_store(head, load_acquire(page_link(self->seg, page))); /* pairs with data_keep_page */
+		k = hand_begin_got32(self, head, next, page, LEDGER_PAGE);
+		tracked_store(head, next);
+		hand_end(self, 0);
 		page_free(self, page, 0);
+		hand_forget(self, k);
 	}
-	data_erase_note(self, NULL);
 }
 
 void data_drop_kept(struct slot *self, struct inode *inode)
@@ -56,7 +61,7 @@ void data_drop_kept(struct slot *self, struct inode *inode)
 		data_free_kept_locked(self, inode);
 }
 
-/* Lock held.  Inside another intent (a task's end) there is no room for ours: a death then leaks. */
+/* Lock held.  Inside another intent (a task's end) there is no room for ours: a death then leaves the rest until the inode goes. */
 static void kept_free(struct slot *self, struct inode *inode)
 {
 	uint64_t arg[] = {(uintptr_t)inode, FALLOCATE_KEPT, 0, 0};
@@ -105,8 +110,7 @@ static void map_release(struct slot *self, struct fd_file *head)
 {
 	struct inode *inode = container_of(head, struct file, head)->inode;
 
-	ledger_add(self, inode, LEDGER_INODE); /* as in the release of an open file */
-	epoch_retire(self, &head->retired, RETIRE_FILE, 0);
+	fd_retire(self, head, RETIRE_FILE, inode);
 	ramfs_map_put(self, inode);
 	ledger_del(self, inode);
 	inode_put(self, inode);

@@ -7,17 +7,22 @@
  */
 #include "base/copy.h"
 #include "ramfs/names_priv.h"
+#include "segment/hand.h"
 
 static int birth_symlink(struct slot *self, struct birth *b, struct inode *inode)
 {
-	char *target = mem_alloc(self, b->target_len + 1u);
+	int k;
+	char *target = mem_alloc_noted(self, b->target_len + 1u, &k);
 
 	if (!target)
 		return -ENOSPC;
 	copy_bytes(target, b->target, b->target_len);
 	target[b->target_len] = 0;
-	inode->target = target;
 	inode->target_len = b->target_len;
+	hand_begin(self, &inode->target, (uintptr_t)target, hand_bit(k), 0);
+	inode->target = target;
+	fence_compiler(); /* a death leaves it with the inode or in the ledger */
+	hand_end(self, hand_bit(k));
 	store_relaxed(&inode->size, b->target_len); /* not published */
 	return 0;
 }
@@ -57,10 +62,9 @@ int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct in
 	int err;
 
 	new_inode_owner_epoch(w, dir, b->mode, &own);
-	inode = inode_new(w, own.mode, own.uid, own.gid);
+	inode = inode_new_noted(w, own.mode, own.uid, own.gid);
 	if (!inode)
 		return -ENOSPC;
-	ledger_add(w->self, inode, LEDGER_INODE);
 	store_relaxed(&inode->nlink, S_ISDIR(b->mode) ? 2 : 1); /* not published */
 	err = birth_by_type(w, b, inode);
 	if (!err)

@@ -22,13 +22,14 @@ static int create_check_epoch(struct who *w, struct walk *k, struct birth *b)
 	return may_create_epoch(w, k->parent);
 }
 
-static int create_prepare_epoch(struct who *w, struct walk *k, struct birth *b, struct inode **inode, struct dentry **d)
+static int create_prepare_epoch(struct who *w, struct walk *k, struct birth *b, struct inode **inode, struct dentry **d,
+				int *noted)
 {
 	int err = birth_new_epoch(w, k->parent, b, inode);
 
 	if (err)
 		return err;
-	*d = dentry_new(w->self, k->last, k->last_len, k->last_hash);
+	*d = dentry_new(w->self, k->last, k->last_len, k->last_hash, noted);
 	if (*d)
 		return 0;
 	birth_undo(w->self, *inode);
@@ -69,12 +70,13 @@ static void create_count_parent(struct slot *self, struct inode *dir)
 }
 
 /* Lock held, in a section.  Leaves the section.  0: done; else nothing has changed, d and inode are the caller's. */
-static int create_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode, bool keep)
+static int create_locked(struct slot *self, struct inode *dir, struct dentry *d, int *noted, struct inode *inode, bool keep)
 {
 	struct names_owed owed;
 	int err;
 
 	create_record(self, dir, d, inode, keep);
+	dentry_noted(self, noted);
 	err = dentry_reserve_locked(self, dir, d);
 	if (err) {
 		intent_end(self);
@@ -96,10 +98,10 @@ LOCK_NO_ANALYSIS int names_create_epoch(struct who *w, struct walk *k, struct bi
 	struct inode *dir = k->parent, *inode;
 	struct dentry *d;
 	uint64_t entries;
-	int err = create_check_epoch(w, k, b);
+	int noted, err = create_check_epoch(w, k, b);
 
 	if (!err)
-		err = create_prepare_epoch(w, k, b, &inode, &d);
+		err = create_prepare_epoch(w, k, b, &inode, &d, &noted);
 	if (err) {
 		epoch_exit(self);
 		return err;
@@ -114,7 +116,7 @@ LOCK_NO_ANALYSIS int names_create_epoch(struct who *w, struct walk *k, struct bi
 		err = -EEXIST;
 	if (err)
 		goto out_lock;
-	err = create_locked(self, dir, d, inode, b->keep); /* leaves the section */
+	err = create_locked(self, dir, d, &noted, inode, b->keep); /* leaves the section */
 	entries = dir_entries(dir);
 	names_unlock(self, dir);
 	if (err)
@@ -128,7 +130,7 @@ out_lock:
 out_section:
 	epoch_exit(self);
 out:
-	dentry_free(self, d);
+	dentry_free(self, d, noted);
 	birth_undo(self, inode);
 	return err;
 }

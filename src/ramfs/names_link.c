@@ -11,6 +11,7 @@ struct linking {
 	struct inode *inode; /* counted */
 	struct inode *dir;
 	struct dentry *d;
+	int noted; /* d, in the ledger */
 };
 
 /* fs.protected_hardlinks, which a shelf takes for 1: a file of somebody else that we could not write, or a setuid one. */
@@ -69,6 +70,7 @@ static int link_locked(struct linking *l)
 	int err;
 
 	link_record(l);
+	dentry_noted(self, &l->noted);
 	err = dentry_reserve_locked(self, l->dir, l->d);
 	if (err) {
 		intent_end(self);
@@ -131,7 +133,7 @@ static int link_to(struct linking *l, struct inode *start, const char *path)
 	err = walk_epoch(l->w, start, path, WALK_PARENT, &k);
 	if (!err)
 		err = link_check_epoch(l, &k);
-	if (!err && !(l->d = dentry_new(self, k.last, k.last_len, k.last_hash)))
+	if (!err && !(l->d = dentry_new(self, k.last, k.last_len, k.last_hash, &l->noted)))
 		err = -ENOSPC;
 	if (err) {
 		epoch_exit(self);
@@ -144,7 +146,7 @@ static int link_to(struct linking *l, struct inode *start, const char *path)
 	else
 		epoch_exit(self);
 	if (err)
-		dentry_free(self, l->d);
+		dentry_free(self, l->d, l->noted);
 	return err;
 }
 

@@ -7,9 +7,10 @@
  * the name of the dead one.  Readers are lock-free: name_seq covers what must be seen at once,
  * inode.seq covers what stat shows.
  * Death: every step stores a final value or may be repeated; what may happen once only (retiring,
- * counting) is marked in the record before, so a death in that instant leaks and never frees twice.
+ * dropping) is in the thread's ledger before the record says that it is done (segment/hand.h).
  */
 #include "ramfs/names_priv.h"
+#include "segment/hand.h"
 
 /* ---- the commit ------------------------------------------------------------------------------- */
 
@@ -213,11 +214,15 @@ static void names_owe(struct intent *i, struct names_owed *owed)
 static void names_close(struct slot *self, struct intent *i)
 {
 	struct dentry *gone = names_gone(i);
+	bool own = i == &self->intent;
+	int k = -1;
 
 	kill_point();
+	if (gone && (own || !hand_has(intent_slot(i), &gone->retired, LEDGER_RETIRED)))
+		k = dentry_retire_note(intent_slot(i), gone);
 	store_release(&i->step, NS_DONE); /* read after the owner's death: nothing is left to do */
-	if (gone)
-		dentry_retire(self, gone);
+	if (gone && own)
+		dentry_retire_noted(self, gone, k);
 	store_release(&i->op, INTENT_NONE); /* pairs with recover_intent */
 	kill_point();
 }
@@ -280,9 +285,12 @@ static void undo_dentry(struct slot *self, struct inode *dir, struct intent *i, 
 
 	if (!d)
 		return;
-	dentry_detach_locked(self, dir, d);
-	store_release(&i->arg[k], 0); /* first: dying here leaks */
-	dentry_retire(self, d);
+	if (!hand_has(intent_slot(i), d, LEDGER_MEM)) { /* else it is in no directory, and goes from there */
+		dentry_detach_locked(self, dir, d);
+		if (!hand_has(intent_slot(i), &d->retired, LEDGER_RETIRED))
+			dentry_retire_note(intent_slot(i), d);
+	}
+	store_release(&i->arg[k], 0); /* it is in the ledger, should we die as well */
 }
 
 static void names_undo(struct slot *self, struct intent *i)

@@ -12,29 +12,33 @@
  *	1, 2	size before and after
  *	3	first page << EXTEND_COUNT_BITS | pages
  *	4..12	page address | order of a fresh run
- * A page is listed before it is taken: the next one of the thread's stock can be foretold.
+ * A page is in the ledger until it is listed; or it is listed before it is taken, as far as the thread's stock foretells.
  * Listed, taken by the dead thread and in the file: it stays there, unless it lies behind an end
  * that was never moved.  Listed, taken and not in the file: free again.
  */
 #include "ramfs/data_priv.h"
+#include "segment/hand.h"
 #include "segment/owned.h"
 
 #define EXTEND_WHOLE 32u
 #define EXTEND_RUNS 31u
 #define EXTEND_LIST 4u
 #define EXTEND_COUNT_BITS 12
-_Static_assert(EXTEND_LIST + DATA_FRESH <= DATA_ARG_ERASING, "a piece's fresh pages fit into the intent");
+_Static_assert(EXTEND_LIST + DATA_FRESH <= INTENT_ARGS, "a piece's fresh pages fit into the intent");
 
-/* As foretold, or else: the note is right before the page is anywhere. */
+/* From the ledger to the list, before the page is anywhere. */
 static bool fresh_take(struct slot *self, struct fresh_run *r, unsigned k, const void *foretold)
 {
-	r->page = page_room(self, r->order, PAGE_FOR_DATA) ? page_alloc(self, r->order, PAGE_DATA, 0) : NULL;
+	int noted;
+
+	r->page = page_room(self, r->order, PAGE_FOR_DATA) ? page_alloc_noted(self, r->order, PAGE_DATA, 0, &noted) : NULL;
 	if (!r->page)
 		return false;
 	if (unlikely(r->page != foretold))
 		intent_set(self, EXTEND_LIST + k, (uintptr_t)r->page | r->order);
+	hand_forget(self, noted);
 	if (r->order)
-		page_split(self, r->page, r->order); /* what was not noted and not split is found by that */
+		page_split(self, r->page, r->order);
 	return true;
 }
 
@@ -154,12 +158,16 @@ static bool extend_in_file(const struct extend *x, const char *page)
 	return false;
 }
 
-/* The pages of one run, split, in the dead thread's hand or in the file. */
+/* The pages of one run, in the dead thread's hand or, once split, in the file. */
 static void extend_free_run(struct slot *self, const struct extend *x, char *first, unsigned order)
 {
 	uint32_t id = slot_id(intent_slot(x->dead));
 	uint64_t k;
 
+	if (order && page_run_owned(self->seg, first, PAGE_DATA, order, id)) {
+		page_free(self, first, order);
+		return;
+	}
 	/* Its first page is the last to be split off, and the last to be freed; before and after, the rest means nothing. */
 	if (!page_owned(self->seg, first, PAGE_DATA, id))
 		return;
@@ -181,7 +189,6 @@ static void extend_free_rest(struct slot *self, const struct extend *x)
 		if (arg)
 			extend_free_run(self, x, (char *)(uintptr_t)(arg & ~PAGE_MASK), arg & PAGE_MASK);
 	}
-	page_free_unsplit(self, PAGE_DATA, slot_id(intent_slot(x->dead)));
 }
 
 void extend_recover(struct slot *self, struct intent *dead)

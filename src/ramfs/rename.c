@@ -61,7 +61,7 @@ static int rename_prepare_epoch(struct renaming *r)
 	struct slot *self = r->w->self;
 
 	if (r->to.last_len <= NAME_LIMIT && !(r->flags & RENAME_EXCHANGE) && !rename_find(&r->to)) {
-		r->made = dentry_new(self, r->to.last, r->to.last_len, r->to.last_hash);
+		r->made = dentry_new(self, r->to.last, r->to.last_len, r->to.last_hash, &r->noted);
 		if (!r->made)
 			return -ENOSPC;
 	}
@@ -280,6 +280,7 @@ static int rename_locked(struct renaming *r, struct names_owed *owed)
 	rename_record(r);
 	if (!r->d2) {
 		intent_step(self, NS_NEW_DENTRY);
+		dentry_noted(self, &r->noted);
 		err = dentry_reserve_locked(self, r->to.parent, r->made);
 	}
 	if (err) {
@@ -338,7 +339,7 @@ static int rename_entries(struct renaming *r, struct names_owed *owed)
 static void rename_unprepare(struct renaming *r)
 {
 	if (r->made)
-		dentry_free(r->w->self, r->made);
+		dentry_free(r->w->self, r->made, r->noted);
 	if (r->whiteout)
 		birth_undo(r->w->self, r->whiteout);
 	r->made = NULL;

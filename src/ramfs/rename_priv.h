@@ -10,6 +10,7 @@ struct renaming {
 	unsigned flags;
 	struct walk from, to; /* names are in the caller's paths, so they outlive a section */
 	struct dentry *made; /* for a name that does not exist yet; NULL: not needed */
+	int noted; /* made, in the ledger */
 	struct inode *whiteout; /* RENAME_WHITEOUT: what is left behind */
 	bool big; /* rename_lock is held */
 

@@ -110,6 +110,5 @@ int ramfs_data_attach(struct segment *seg)
 	intent_register(INTENT_EXTEND, extend_recover);
 	intent_register(INTENT_TRUNCATE, truncate_recover);
 	intent_register(INTENT_FALLOCATE, fallocate_recover);
-	slot_register_gone(erase_slot_gone);
 	return 0;
 }

@@ -49,7 +49,7 @@ unsigned buddy_best_locked(struct seg_local *sl, unsigned wanted, bool *found)
 	return 0;
 }
 
-uint32_t buddy_take_locked(struct seg_local *sl, unsigned order, uint64_t word)
+uint32_t buddy_take_locked(struct seg_local *sl, unsigned order, uint64_t word, const struct page_note *noted)
 {
 	struct alloc_state *a = sl->alloc;
 	unsigned k = order;
@@ -66,6 +66,8 @@ uint32_t buddy_take_locked(struct seg_local *sl, unsigned order, uint64_t word)
 		tracked_store(&sl->frames[i + (1u << k)].word, frame_word(PAGE_FREE, k, 0));
 		buddy_list(sl, i + (1u << k), k);
 	}
+	if (noted)
+		*noted->k = ledger_add(noted->self, frame_page(sl, i), LEDGER_PAGE);
 	/* From here the run is the taker's; pairs with nothing: frames are read under the lock or by their owner. */
 	tracked_store(&sl->frames[i].word, word);
 	free_pages_add(a, -(UINT64_C(1) << order));

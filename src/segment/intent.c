@@ -14,17 +14,23 @@
 #include "segment/intent_ops.h"
 #include "segment/segment_priv.h"
 
-int ledger_add_slow(struct slot *self, void *obj, enum ledger_kind kind)
+int ledger_free(struct slot *self)
 {
 	int k;
 
-	for (k = 0; k < SLOT_LEDGER; k++) {
-		if (load_relaxed(&self->ledger[k])) /* [o] */
-			continue;
-		store_release(&self->ledger[k], (uint64_t)(uintptr_t)obj | kind); /* read after our death */
-		return k;
-	}
+	for (k = 0; k < SLOT_LEDGER; k++)
+		if (!load_relaxed(&self->ledger[k])) /* [o] */
+			return k;
 	return -EAGAIN;
+}
+
+int ledger_add_slow(struct slot *self, void *obj, enum ledger_kind kind)
+{
+	int k = ledger_free(self);
+
+	if (k >= 0)
+		store_release(&self->ledger[k], (uint64_t)(uintptr_t)obj | kind); /* read after our death */
+	return k;
 }
 
 void ledger_del_slow(struct slot *self, void *obj)

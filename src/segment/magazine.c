@@ -10,6 +10,7 @@
  * next opens and creates take, so in a steady state the slabs are left alone.
  * Limits: 24 objects a size, fewer of the large ones and in small segments; beyond, a batch of two sizes.
  */
+#include "segment/hand.h"
 #include "segment/segment_priv.h"
 
 #define MORE_SPARE 32u /* kept beyond a batch */
@@ -95,7 +96,20 @@ void *cache_alloc_slow(struct slot *self, enum cache_id id)
 	return magazine_refill(self, id) ? cache_alloc(self, id) : NULL;
 }
 
-void cache_free(struct slot *self, enum cache_id id, void *obj)
+void *cache_alloc_noted(struct slot *self, enum cache_id id, int *k)
+{
+	struct magazine *m = &self->mag[id];
+	uint32_t n;
+
+	if (fail_point(FAIL_ALLOC) || (unlikely(!load_relaxed(&m->count)) && !magazine_refill(self, id))) /* [o] */
+		return NULL;
+	n = load_relaxed(&m->count); /* [o] */
+	*k = ledger_add(self, m->obj[n - 1], LEDGER_MEM);
+	store_release(&m->count, n - 1); /* read after our death */
+	return m->obj[n - 1];
+}
+
+static inline_always void cache_put(struct slot *self, enum cache_id id, void *obj)
 {
 	struct seg_local *sl = slot_local(self);
 	struct magazine *m = &self->mag[id];
@@ -106,16 +120,48 @@ void cache_free(struct slot *self, enum cache_id id, void *obj)
 	while (unlikely(n >= limit)) {
 		if (load_relaxed(&m->more_count) < more_limit(self, sl, id)) { /* [o] */
 			more_push(m, obj);
-			goto out;
+			return;
 		}
 		slab_give(self, id, m, limit / 2);
 		n = load_relaxed(&m->count); /* [o] */
 	}
 	m->obj[n] = obj;
 	store_release(&m->count, n + 1); /* read after our death */
-out:
-	if (unlikely(load_relaxed(&sl->alloc->pressure))) /* a hint */
-		magazine_empty(self, id, m);
+}
+
+/* Not while an epoch's objects are freed: what was just freed is to be found in the magazine (bags_free_last). */
+static inline_always void cache_relieve(struct slot *self, enum cache_id id)
+{
+	if (unlikely(load_relaxed(&slot_local(self)->alloc->pressure)) && !self->reclaiming) /* a hint */
+		magazine_empty(self, id, &self->mag[id]);
+}
+
+void magazine_make_room(struct slot *self, const void *obj)
+{
+	struct seg_local *sl = slot_local(self);
+	enum cache_id id;
+	struct magazine *m;
+
+	if (!slab_class_at(sl, obj, &id))
+		return;
+	m = &self->mag[id];
+	while (unlikely(load_relaxed(&m->count) >= sl->magazine[id]) && /* [o] */
+	       load_relaxed(&m->more_count) >= more_limit(self, sl, id))
+		slab_give(self, id, m, sl->magazine[id] / 2);
+}
+
+void cache_free(struct slot *self, enum cache_id id, void *obj)
+{
+	cache_put(self, id, obj);
+	cache_relieve(self, id);
+}
+
+/* Off the ledger while it still is in the magazine: a death finds it there. */
+void cache_free_noted(struct slot *self, enum cache_id id, void *obj, int k)
+{
+	cache_put(self, id, obj);
+	hand_forget(self, k);
+	cache_relieve(self, id);
 }
 
 void magazines_flush(struct slot *self)
@@ -144,6 +190,22 @@ void magazine_remove(struct slot *s, enum cache_id id, const void *obj)
 	}
 }
 
+/* The class of the slab that `p` lies in; false: in none. */
+bool slab_class_at(struct seg_local *sl, const void *p, enum cache_id *id)
+{
+	uint64_t word;
+	unsigned cls;
+
+	if (!frame_has(sl, p))
+		return false;
+	word = load_relaxed(&sl->frames[frame_index(sl, p)].word); /* stays so while the object is out */
+	cls = word >> 16 & 0xff;
+	if (frame_kind(word) != PAGE_SLAB || cls < 1 || cls > CACHE_IDS)
+		return false;
+	*id = (enum cache_id)(cls - 1);
+	return true;
+}
+
 static bool magazine_has(const struct magazine *m, const void *obj)
 {
 	uint32_t k, n = load_relaxed(&((struct magazine *)(uintptr_t)m)->count); /* its owner is dead */
@@ -162,30 +224,37 @@ bool object_in_hand(struct segment *seg, struct slot *gone, const void *p)
 {
 	struct seg_local *sl = seg_local(seg);
 	uint32_t offset = (uintptr_t)p & PAGE_MASK, size;
-	struct frame *f;
-	uint64_t word;
-	unsigned cls;
+	enum cache_id id;
 
-	if (!frame_has(sl, p))
+	if (!slab_class_at(sl, p, &id))
 		return false;
-	f = &sl->frames[frame_index(sl, p)];
-	word = load_relaxed(&f->word); /* stays so while the object is out */
-	cls = word >> 16 & 0xff;
-	if (frame_kind(word) != PAGE_SLAB || cls < 1 || cls > CACHE_IDS)
-		return false;
-	size = slab_sizes[cls - 1];
-	return !(load_relaxed(&f->map) >> (offset / size & 63) & 1) && /* the same */
-	       !magazine_has(&gone->mag[cls - 1], (const char *)p - offset % size);
+	size = slab_sizes[id];
+	return !(load_relaxed(&sl->frames[frame_index(sl, p)].map) >> (offset / size & 63) & 1) && /* stays so, too */
+	       !magazine_has(&gone->mag[id], (const char *)p - offset % size);
+}
+
+/* Of the dead one's hand, into its magazine. */
+void magazine_put_back(struct slot *self, struct slot *gone, enum cache_id id, void *obj)
+{
+	struct magazine *m = &gone->mag[id];
+	uint32_t n;
+
+	if (load_relaxed(&m->count) == SLOT_OBJECTS) /* its owner is dead */
+		slab_give(self, id, m, SLOT_OBJECTS / 2);
+	n = load_relaxed(&m->count);
+	m->obj[n] = obj;
+	store_release(&m->count, n + 1); /* read after our death */
 }
 
 void magazine_takeover(struct slot *self, struct slot *gone)
 {
 	unsigned id;
 
-	for (id = 0; id < CACHE_IDS; id++) {
+	for (id = 0; id < CACHE_IDS; id++)
 		more_repair(&gone->mag[id]);
+	hand_take_back(self, gone);
+	for (id = 0; id < CACHE_IDS; id++)
 		magazine_empty(self, (enum cache_id)id, &gone->mag[id]);
-	}
 }
 
 /* ---- by size -------------------------------------------------------------------------------- */
@@ -212,6 +281,28 @@ void *mem_alloc(struct slot *self, size_t bytes)
 	if (id < CACHE_IDS)
 		return cache_alloc(self, (enum cache_id)id);
 	return page_alloc(self, mem_order(bytes), PAGE_TABLE, 0);
+}
+
+void *mem_alloc_noted(struct slot *self, size_t bytes, int *k)
+{
+	unsigned id = mem_class(bytes);
+
+	if (id < CACHE_IDS)
+		return cache_alloc_noted(self, (enum cache_id)id, k);
+	return page_alloc_noted(self, mem_order(bytes), PAGE_TABLE, 0, k);
+}
+
+/* A page that is in a stock, or free, is not what the ledger means any more: it may be taken off at any time. */
+void mem_free_noted(struct slot *self, void *p, size_t bytes, int k)
+{
+	unsigned id = mem_class(bytes);
+
+	if (id < CACHE_IDS) {
+		cache_free_noted(self, (enum cache_id)id, p, k);
+		return;
+	}
+	page_free(self, p, mem_order(bytes));
+	hand_forget(self, k);
 }
 
 void mem_free(struct slot *self, void *p, size_t bytes)

@@ -23,7 +23,6 @@ atomic_u32 *page_link(const struct segment *seg, const void *page);
 void page_claim(struct slot *self, void *page);
 /* Is it a page in use of that kind, handed out to (or claimed by) slot `id`? */
 bool page_owned(struct segment *seg, const void *page, enum page_kind kind, uint32_t id);
-/* Runs of that kind that slot `id` took and never split are freed: pages.  For a dead slot; looks at every frame. */
-uint64_t page_free_unsplit(struct slot *self, enum page_kind kind, uint32_t id);
+bool page_run_owned(struct segment *seg, const void *page, enum page_kind kind, unsigned order, uint32_t id);
 
 #endif

@@ -9,6 +9,7 @@
  * A freed run that is not in use, or of another order, poisons the segment.
  */
 #include "base/copy.h"
+#include "segment/hand.h"
 #include "segment/segment_priv.h"
 
 static void *page_ready(void *page, unsigned order, unsigned flags)
@@ -22,8 +23,8 @@ static void *page_ready(void *page, unsigned order, unsigned flags)
 	return page;
 }
 
-/* NULL: the stock holds no page beyond the reserved ones. */
-static void *page_alloc_stock(struct slot *self, enum page_kind kind, bool may_use_reserve)
+/* The reserved ones too.  NULL: the stock is empty. */
+static inline_always void *page_alloc_stock(struct slot *self, enum page_kind kind, int *k)
 {
 	struct seg_local *sl = slot_local(self);
 	void *page = NULL;
@@ -31,10 +32,12 @@ static void *page_alloc_stock(struct slot *self, enum page_kind kind, bool may_u
 
 	stock_enter(self);
 	reserved = load_relaxed(&self->reserved); /* [o] */
-	if (likely(load_relaxed(&self->page_count) > (may_use_reserve ? 0 : reserved))) {
+	if (likely(load_relaxed(&self->page_count))) {
 		page = stock_pop_inside(self);
+		if (k)
+			*k = ledger_add(self, page, LEDGER_PAGE);
 		tracked_store(&sl->frames[frame_index(sl, page)].word, frame_word(kind, 0, self->locker.id));
-		if (unlikely(may_use_reserve && reserved))
+		if (unlikely(reserved))
 			store_relaxed(&self->reserved, reserved - 1); /* [o] */
 	}
 	stock_leave(self);
@@ -58,47 +61,58 @@ bool stock_fill(struct slot *self)
 	return false;
 }
 
-static void *page_alloc_one(struct slot *self, enum page_kind kind, unsigned flags)
+static inline_always void *page_alloc_one(struct slot *self, enum page_kind kind, unsigned flags, int *k)
 {
-	void *page = page_alloc_stock(self, kind, true);
+	void *page = page_alloc_stock(self, kind, k);
 
 	while (unlikely(!page)) {
 		if (!stock_fill(self))
 			return NULL;
-		page = page_alloc_stock(self, kind, true);
+		page = page_alloc_stock(self, kind, k);
 	}
 	return page_ready(page, 0, flags);
 }
 
-static void *page_alloc_run_try(struct slot *self, unsigned order, enum page_kind kind)
+static void *page_alloc_run_try(struct slot *self, unsigned order, enum page_kind kind, int *k)
 {
 	struct seg_local *sl = slot_local(self);
+	struct page_note note = {self, k};
 	uint32_t i;
 
 	lock_acquire(&sl->alloc->lock, &self->locker, LOCK_LEAF);
-	i = buddy_take_locked(sl, order, frame_word(kind, order, self->locker.id));
+	i = buddy_take_locked(sl, order, frame_word(kind, order, self->locker.id), k ? &note : NULL);
 	lock_release(&sl->alloc->lock, &self->locker, LOCK_LEAF);
 	return i == FRAME_NONE ? NULL : frame_page(sl, i);
 }
 
-void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigned flags)
+static inline_always void *page_alloc_as(struct slot *self, unsigned order, enum page_kind kind, unsigned flags, int *k)
 {
 	void *page;
 
 	if (!load_relaxed(&self->reserved) && fail_point(FAIL_ALLOC)) /* [o] */
 		return NULL;
 	if (likely(order == 0))
-		return page_alloc_one(self, kind, flags);
+		return page_alloc_one(self, kind, flags, k);
 	if (order > PAGE_MAX_ORDER)
 		return NULL;
 	do {
-		page = page_alloc_run_try(self, order, kind);
+		page = page_alloc_run_try(self, order, kind, k);
 		if (page) {
 			touch_run(slot_local(self), frame_index(slot_local(self), page), 1u << order);
 			return page_ready(page, order, flags);
 		}
 	} while (grow_for(self, order) || pages_scarce(self, order));
 	return NULL;
+}
+
+void *page_alloc(struct slot *self, unsigned order, enum page_kind kind, unsigned flags)
+{
+	return page_alloc_as(self, order, kind, flags, NULL);
+}
+
+void *page_alloc_noted(struct slot *self, unsigned order, enum page_kind kind, unsigned flags, int *k)
+{
+	return page_alloc_as(self, order, kind, flags, k);
 }
 
 /* ---- what a full segment keeps back ---------------------------------------------------------- */

@@ -164,7 +164,12 @@ void run_push_tail(struct seg_local *sl, struct run_list *l, uint32_t i);
 void run_remove(struct seg_local *sl, struct run_list *l, uint32_t i);
 
 /* buddy.c: all with alloc.lock held */
-uint32_t buddy_take_locked(struct seg_local *sl, unsigned order, uint64_t word); /* FRAME_NONE: nothing */
+/* The frame gets `word`; with `noted` what it is goes into the ledger first.  FRAME_NONE: nothing. */
+struct page_note {
+	struct slot *self;
+	int *k;
+};
+uint32_t buddy_take_locked(struct seg_local *sl, unsigned order, uint64_t word, const struct page_note *noted);
 unsigned buddy_best_locked(struct seg_local *sl, unsigned wanted, bool *found);
 void buddy_give_locked(struct seg_local *sl, uint32_t i, unsigned order);
 void buddy_take_whole_locked(struct seg_local *sl, uint32_t i); /* a free run of a whole chunk off its list */
@@ -221,6 +226,9 @@ void slab_give_back(struct slot *self, enum cache_id id, uint32_t i, uint64_t ma
 void slab_rebuild_locked(struct seg_local *sl, enum cache_id id);
 void slab_move_undo_locked(struct seg_local *sl, enum cache_id id, struct slot *dead);
 void magazine_takeover(struct slot *self, struct slot *gone);
+bool slab_class_at(struct seg_local *sl, const void *p, enum cache_id *id);
+void magazine_make_room(struct slot *self, const void *obj);
+void magazine_put_back(struct slot *self, struct slot *gone, enum cache_id id, void *obj);
 void magazines_flush(struct slot *self);
 void magazine_remove(struct slot *s, enum cache_id id, const void *obj);
 
@@ -243,6 +251,8 @@ void gate_wait(struct segment *seg);
 
 /* slot.c */
 bool slot_unclaim_dead(struct segment *seg, struct slot *s);
+/* Whose slot it is that the claimer of `s`, if that is dead, has itself and nobody took over; 0: nobody's. */
+uint32_t slot_unsettled_claimer(struct segment *seg, struct slot *s);
 void slots_detach(struct segment *seg);
 void slots_disown(struct segment *seg); /* those of this process's image before exec are nobody's */
 void slots_setup(void);

@@ -105,6 +105,19 @@ static bool slot_bags_full(const struct slot *s)
 	return false;
 }
 
+uint32_t slot_unsettled_claimer(struct segment *seg, struct slot *s)
+{
+	uint32_t state = load_acquire(&s->state), id = 0; /* pairs with slot_hold_idle */
+	struct slot *by;
+
+	if ((state & 0xff) != SLOT_CLAIMING)
+		return 0;
+	while ((by = slot_each(seg, &id)))
+		if (slot_state_of(by) == SLOT_LIVE && load_relaxed(&by->tid) == state >> 8) /* ordered by the state */
+			return id;
+	return 0;
+}
+
 static bool slot_claim_try(struct segment *seg, struct slot *s)
 {
 	uint32_t state = load_relaxed(&s->state); /* the CAS decides */
@@ -112,7 +125,8 @@ static bool slot_claim_try(struct segment *seg, struct slot *s)
 	bool ok;
 
 	if ((state & 0xff) == SLOT_CLAIMING) {
-		if (slot_tid_exists(state >> 8))
+		/* What a sweeper has in its own ledger of this slot's bags must be settled before they change again. */
+		if (slot_tid_exists(state >> 8) || slot_unsettled_claimer(seg, s))
 			return false;
 	} else if (state != SLOT_IDLE && state != SLOT_NONE) {
 		return false;

@@ -57,6 +57,13 @@ struct slab_move {
 	atomic_u64 mask; /* [o] */
 };
 
+/* One store that changes whose the things in some ledger entries are: hand.h. */
+struct handover {
+	atomic_u64 where; /* [o] the address stored to; 0: none is under way */
+	atomic_u64 word; /* [o] what is there once it is done */
+	atomic_u64 entries; /* [o] bits of those that are given up with it; from bit 32 on: that are had from it on */
+};
+
 struct slot {
 	/* line 0: the epoch line */
 	_Alignas(CACHE_LINE) atomic_u64 epoch; /* [o] 0 outside; else (global epoch << 1) | 1 */
@@ -78,8 +85,9 @@ struct slot {
 
 	_Alignas(CACHE_LINE) struct intent intent;
 
-	/* counted references taken on behalf of calls in progress: (object address | kind) */
+	/* what calls in progress have in their hands: (address | kind) */
 	_Alignas(CACHE_LINE) atomic_u64 ledger[SLOT_LEDGER];
+	struct handover hand;
 
 	_Alignas(CACHE_LINE) struct bag bags[3];
 	struct retired *freeing; /* [o] out of its bag, and not free yet */
@@ -201,7 +209,7 @@ void slot_reap_process(struct slot *self, uint32_t pid);
  * dead thread's inodes stay locked and its epoch stays; but locks that this process can wait for are taken from it.
  */
 bool slot_takeover(struct slot *self, uint32_t id);
-/* Called in the order of registration.  gone == self at a thread's orderly exit. */
+/* Called in the reverse order of registration, upper layers first.  gone == self at a thread's orderly exit. */
 typedef void slot_gone_fn(struct slot *self, struct slot *gone);
 void slot_register_gone(slot_gone_fn *fn);
 
@@ -272,8 +280,14 @@ static inline void intent_end(struct slot *self)
 		tracked_ok_;                                                                       \
 	})
 
-enum ledger_kind { LEDGER_FILE = 1, LEDGER_INODE = 2, LEDGER_TABLE = 3 };
-/* Note a counted reference; -EAGAIN when the ledger is full (nested calls: never in practice). Returns the index. */
+/*
+ * The first three and LEDGER_PLACE are counted references; LEDGER_MEM and LEDGER_PAGE: an object or a run of pages of
+ * nobody else's (a page that was freed may be a slab by now: so they are told apart); LEDGER_RETIRED: to be retired.
+ */
+enum ledger_kind { LEDGER_FILE = 1, LEDGER_INODE, LEDGER_TABLE, LEDGER_MEM, LEDGER_PAGE, LEDGER_RETIRED, LEDGER_PLACE };
+/* Note it; -EAGAIN when the ledger is full (nested calls: never in practice). Returns the index. */
+/* An entry that is free; -EAGAIN: none. */
+int ledger_free(struct slot *self);
 int ledger_add_slow(struct slot *self, void *obj, enum ledger_kind kind);
 void ledger_del_slow(struct slot *self, void *obj);
 

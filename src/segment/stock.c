@@ -106,7 +106,7 @@ static bool stock_refill_run(struct slot *self, uint32_t room)
 
 	if (!found)
 		return false;
-	first = buddy_take_locked(sl, order, frame_word(PAGE_CACHED, order, 0));
+	first = buddy_take_locked(sl, order, frame_word(PAGE_CACHED, order, 0), NULL);
 	stock_note(self, frame_page(sl, first), order);
 	for (k = (1u << order) - 1; k > 0; k--)
 		store_relaxed(&sl->frames[first + k].word, frame_cached(self)); /* inside the run still */
@@ -197,14 +197,16 @@ void stock_recover_locked(struct seg_local *sl, struct slot *dead)
 	/* A run that was not handed over yet is in the lists; the words inside it mean nothing. */
 	if (page && n > 1 && load_relaxed(&sl->frames[frame_index(sl, page)].word) != frame_cached(dead)) /* [P] */
 		page = NULL;
-	for (k = 0; page && k < n; k++, page += PAGE_BYTES) {
-		uint32_t i = frame_index(sl, page);
+	/* The first one last: should we die, its word is what tells the next one that there is something to do. */
+	for (k = n; page && k-- > 0;) {
+		uint32_t i = frame_index(sl, page) + k;
+		const void *at = page + (size_t)k * PAGE_BYTES;
 		uint64_t word = load_relaxed(&sl->frames[i].word); /* [P], or its owner is dead */
 
 		if (frame_kind(word) != PAGE_CACHED || frame_order(word))
 			continue;
-		if (frame_owner(word) == dead->locker.id ? !stock_has(dead, page) :
-							   stock_stolen_locked(sl, dead, page, frame_owner(word)))
+		if (frame_owner(word) == dead->locker.id ? !stock_has(dead, at) :
+							   stock_stolen_locked(sl, dead, at, frame_owner(word)))
 			buddy_give_locked(sl, i, 0);
 	}
 	store_release(&dead->busy, 0); /* the next one to recover this slot finds nothing on its way */

@@ -5,13 +5,14 @@
  * Protection: slot.recovery of the dead slot, taken with lock_try so that it fits below any lock; the
  * lock layer names its holder, so a recoverer that dies is recovered itself.
  * Order in slot_recover_for(): the allocator's locks that the dead one holds are adopted, what they
- * protect is made whole; then the intent; then whom it was recovering itself; then all its locks are released.
+ * protect is made whole; then what it was handing over (hand.h); then the intent; then whom it was recovering itself; then all its locks are released.
  * That may run under any locks of the recoverer, so it takes no locks but the dead one's and leaf locks, and drops no
  * reference: those go to the dead thread's ledger.  What must drop or wait is a late intent: it waits, as the ledger
  * does, for slot_takeover(), whose caller holds nothing.
  * Each step may be repeated, since its recoverer may die too.
  * Progress: blocking, bounded by the work of one intent.
  */
+#include "segment/hand.h"
 #include "segment/intent_ops.h"
 #include "segment/segment_priv.h"
 
@@ -75,7 +76,8 @@ void slot_gone_run(struct slot *self, struct slot *gone)
 {
 	unsigned k;
 
-	for (k = 0; k < gone_count; k++)
+	/* Upper layers first: what they let go they note for the lower ones, in the ledger of `gone`. */
+	for (k = gone_count; k-- > 0;)
 		gone_hooks[k](self, gone);
 }
 
@@ -228,6 +230,7 @@ LOCK_NO_ANALYSIS static void recover_recovered(struct slot *self, struct slot *d
 static void recover_held(struct slot *self, struct slot *dead)
 {
 	recover_allocator(self, dead);
+	hand_settle(dead);
 	recover_intent(self, dead, false);
 	recover_recovered(self, dead);
 	lock_release_dead(&dead->locker);
@@ -242,6 +245,7 @@ static void recover_known(struct slot *self, struct slot *dead, struct lock *l)
 	uint32_t op = load_acquire(&dead->intent.op); /* as in recover_intent */
 
 	recover_allocator(self, dead);
+	hand_settle(dead);
 	if (op < INTENT_OPS && intent_known >> op & 1)
 		recover_intent(self, dead, false);
 	lock_release_one(&dead->locker, l);
@@ -288,7 +292,10 @@ static bool takeover_dead(struct slot *self, struct slot *dead)
 bool slot_takeover(struct slot *self, uint32_t id)
 {
 	struct slot *dead = slot_by_id(self->seg, id);
+	uint32_t by = dead ? slot_unsettled_claimer(self->seg, dead) : 0;
 
+	if (by)
+		slot_takeover(self, by);
 	if (dead)
 		slot_unclaim_dead(self->seg, dead); /* bags that an earlier owner left in it are to be seen again */
 	return dead && slot_is_dead(dead) && takeover_dead(self, dead);

@@ -20,34 +20,19 @@ static uint64_t limit_of_process(int resource, uint64_t otherwise)
 
 static int task_fill_fresh(struct slot *self, struct shelf_task *t, const struct shelf_cred *c)
 {
-	struct inode *root = vfs_root_of(self)->root;
-	struct fs_context *fs;
-	struct fd_table *files;
 	int err = cred_set(self, t, c);
 
-	if (err)
-		return err;
-	epoch_enter(self); /* the root is never freed: both succeed */
-	inode_get_epoch(root);
-	inode_get_epoch(root);
-	epoch_exit(self);
-	err = fs_context_new(self, root, root, 022, &fs);
-	if (err) {
-		inode_put(self, root);
-		inode_put(self, root);
-		return err;
-	}
-	tracked_store(&t->fs, fs);
-	err = fd_table_create(self, &files);
 	if (!err)
-		tracked_store(&t->files, files);
-	return err;
+		err = fs_begin(self, t);
+	return err ? err : fd_table_create_at(self, &t->files);
 }
 
 static int task_finish(struct slot *self, struct shelf_task *t, int err, struct shelf_task **out)
 {
+	uint64_t stuck;
+
 	if (err) {
-		task_claim(self, t, load_relaxed(&t->owner)); /* nobody else has heard of it */
+		task_claim(self, t, load_relaxed(&t->owner), &stuck); /* nobody else has heard of it */
 		task_release(self, t);
 		return err;
 	}
@@ -83,15 +68,11 @@ int shelf_task_create(struct shelf *shelf, const struct shelf_cred *cred, struct
 static int clone_fs(struct slot *self, struct shelf_task *parent, struct shelf_task *t, unsigned flags)
 {
 	struct fs_context *fs = load_relaxed(&parent->fs); /* relaxed: [q] */
-	int err = 0;
 
-	if (flags & SHELF_CLONE_FS)
-		ref_get(&fs->users); /* the parent has one: not dead */
-	else
-		err = fs_context_copy(self, fs, &fs);
-	if (!err)
-		tracked_store(&t->fs, fs);
-	return err;
+	if (!(flags & SHELF_CLONE_FS))
+		return fs_copy_to(self, fs, t);
+	fs_share_to(self, fs, t);
+	return 0;
 }
 
 static int clone_files(struct slot *self, struct shelf_task *parent, struct shelf_task *t, unsigned flags)
@@ -162,17 +143,9 @@ int shelf_task_exec(struct shelf_task *t)
 
 static int unshare_fs(struct slot *self, struct shelf_task *t)
 {
-	struct fs_context *old = load_relaxed(&t->fs), *copy; /* relaxed: [q] */
-	int err;
+	struct fs_context *old = load_relaxed(&t->fs); /* relaxed: [q] */
 
-	if (ref_read(&old->users) == 1)
-		return 0;
-	err = fs_context_copy(self, old, &copy);
-	if (err)
-		return err;
-	tracked_store(&t->fs, copy);
-	fs_context_put(self, old);
-	return 0;
+	return ref_read(&old->users) == 1 ? 0 : fs_copy_to(self, old, t);
 }
 
 int shelf_task_unshare(struct shelf_task *t, unsigned clone_flags)
@@ -196,6 +169,7 @@ int shelf_task_unshare(struct shelf_task *t, unsigned clone_flags)
 int shelf_task_exit(struct shelf_task *t)
 {
 	struct slot *self = task_slot(t);
+	uint64_t stuck;
 
 	if (!self)
 		return -ENOMEM;
@@ -205,8 +179,9 @@ int shelf_task_exit(struct shelf_task *t)
 	}
 	if (self->seg->read_only)
 		return -EROFS;
-	if (!task_claim(self, t, load_relaxed(&t->owner))) /* relaxed: whoever it is, the caller speaks for it */
-		return -ESRCH; /* somebody else takes it apart */
+	while (!task_claim(self, t, load_relaxed(&t->owner), &stuck)) /* relaxed: whoever it is, the caller speaks for it */
+		if (!task_settle_releaser(self, stuck))
+			return -ESRCH; /* somebody else takes it apart */
 	task_release(self, t);
 	return 0;
 }

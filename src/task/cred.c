@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "segment/hand.h"
 #include "task/task_priv.h"
 
 #define CRED_GROUPS ARRAY_SIZE(((struct shelf_cred *)0)->groups)
@@ -71,53 +72,46 @@ static struct cred *cred_find_locked(struct shelf_task *t, const struct shelf_cr
 	struct cred *cred = load_relaxed(&t->creds); /* relaxed: under the lock */
 
 	while (cred && !cred_equal(&cred->c, c))
-		cred = cred->retired.next ? container_of(cred->retired.next, struct cred, retired) : NULL;
+		cred = load_relaxed(&cred->older); /* the same */
 	return cred;
 }
 
-/* On the task's chain first, so that it is found if we die here. */
 static struct cred *cred_add_locked(struct slot *self, struct shelf_task *t, const struct shelf_cred *c)
 {
-	struct cred *cred = mem_alloc(self, sizeof(*cred));
-	struct cred *head = load_relaxed(&t->creds); /* relaxed: under the lock */
+	int k;
+	struct cred *cred = mem_alloc_noted(self, sizeof(*cred), &k);
 
 	if (!cred)
 		return NULL;
 	cred->c = *c;
 	memset(cred->c.groups + c->ngroups, 0, sizeof(c->groups) - c->ngroups * sizeof(c->groups[0]));
-	cred->retired = (struct retired){ .next = head ? &head->retired : NULL };
-	tracked_store(&t->creds, cred); /* read under the lock, or by a sweeper after our death */
+	store_relaxed(&cred->older, load_relaxed(&t->creds)); /* published by the next store; under the lock */
+	hand_begin(self, &t->creds, (uintptr_t)cred, hand_bit(k), 0);
+	tracked_store(&t->creds, cred); /* read under the lock, or when the task is freed */
+	hand_end(self, hand_bit(k));
 	return cred;
 }
 
-static void cred_retire_chain(struct slot *self, struct retired *r)
+/* One thread: whoever used the others has returned.  They hang on the youngest of them, and go with it. */
+static void cred_drop_older_locked(struct slot *self, struct cred *keep)
 {
-	while (r) {
-		struct retired *next = r->next;
+	struct cred *older = load_relaxed(&keep->older); /* under the lock */
+	int k;
 
-		epoch_retire(self, r, RETIRE_TASK, TASK_OBJECT_CRED);
-		r = next;
-	}
+	if (!older)
+		return;
+	k = retire_begin(self, &keep->older, 0, 0, &older->retired, RETIRE_TASK, TASK_OBJECT_CRED);
+	tracked_store(&keep->older, NULL);
+	hand_end(self, 0);
+	epoch_retire_noted(self, &older->retired, k);
 }
 
-/* One thread: whoever used the others has returned. */
-static void cred_drop_others_locked(struct slot *self, struct shelf_task *t, struct cred *keep)
+void cred_free_older(struct slot *self, cred_link *at)
 {
-	struct retired *r = &load_relaxed(&t->creds)->retired; /* relaxed: under the lock */
-	struct retired *others = NULL;
+	struct cred *cred;
 
-	while (r) {
-		struct retired *next = r->next;
-
-		if (r != &keep->retired) {
-			r->next = others;
-			others = r;
-		}
-		r = next;
-	}
-	keep->retired.next = NULL;
-	tracked_store(&t->creds, keep);
-	cred_retire_chain(self, others);
+	while ((cred = load_relaxed(at))) /* nobody else is left */
+		hand_free_from(self, (void *)at, load_relaxed(&cred->older), cred, sizeof(*cred));
 }
 
 int cred_set(struct slot *self, struct shelf_task *t, const struct shelf_cred *c)
@@ -136,17 +130,9 @@ int cred_set(struct slot *self, struct shelf_task *t, const struct shelf_cred *c
 		store_relaxed(&t->cred_id, load_relaxed(&root->cred_ids)); /* a number */
 		tracked_store(&t->cred, cred); /* pairs with the load in who_init */
 	}
-	if (cred && load_relaxed(&t->threads) == 1 && cred->retired.next) /* relaxed: our own task says so */
-		cred_drop_others_locked(self, t, cred);
+	/* Relaxed: our own task says so.  If it is not the youngest the task goes to and fro: all stay. */
+	if (cred && load_relaxed(&t->threads) == 1 && cred == load_relaxed(&t->creds))
+		cred_drop_older_locked(self, cred);
 	lock_release(&root->lock, &self->locker, LOCK_TASKS);
 	return cred ? 0 : -ENOSPC;
-}
-
-/* The task is unlinked. */
-void cred_drop_all(struct slot *self, struct shelf_task *t)
-{
-	struct cred *head = load_relaxed(&t->creds); /* relaxed: nobody else is left */
-
-	if (head)
-		cred_retire_chain(self, &head->retired);
 }

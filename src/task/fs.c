@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* fs.c - root, working directory and umask of a task, or of several. */
+/*
+ * fs.c - root, working directory and umask of a task, or of several.
+ *
+ * Death: a context, its users' references and those on its directories are at each moment the task's, the
+ * context's, or in the ledger (segment/hand.h).  LEDGER_PLACE is one user of a context.
+ */
+#include "segment/hand.h"
 #include "task/task_priv.h"
 
-/* Takes over references on both. */
-int fs_context_new(struct slot *self, struct inode *root, struct inode *cwd, uint32_t umask, struct fs_context **out)
-{
-	struct fs_context *fs = mem_alloc(self, sizeof(*fs));
-
-	if (!fs)
-		return -ENOSPC;
-	store_relaxed(&fs->lock.word, 0); /* the context is published by its task */
-	ref_init(&fs->users, 1);
-	store_relaxed(&fs->root, root);
-	store_relaxed(&fs->cwd, cwd);
-	store_relaxed(&fs->umask, umask);
-	fs->retired = (struct retired){ 0 };
-	*out = fs;
-	return 0;
-}
+/* A context that is not a task's yet, and the ledger's entries for it and what it holds. */
+struct fs_new {
+	struct fs_context *fs;
+	int k;
+	uint32_t given;
+};
 
 /* In a section.  `place` may change under us: then what it held before may be dead, and we look again. */
 static struct inode *place_get_epoch(atomic_ptr(struct inode) *place)
@@ -30,54 +26,158 @@ static struct inode *place_get_epoch(atomic_ptr(struct inode) *place)
 	return inode;
 }
 
-int fs_context_copy(struct slot *self, struct fs_context *from, struct fs_context **out)
+static uint32_t note_inode(struct slot *self, struct inode *inode)
 {
-	struct inode *root, *cwd;
-	int err;
-
-	epoch_enter(self);
-	root = place_get_epoch(&from->root);
-	cwd = place_get_epoch(&from->cwd);
-	epoch_exit(self);
-	err = fs_context_new(self, root, cwd, load_relaxed(&from->umask), out); /* relaxed: a number */
-	if (err) {
-		inode_put(self, root);
-		inode_put(self, cwd);
-	}
-	return err;
+	return hand_bit(ledger_add(self, inode, LEDGER_INODE));
 }
 
-void fs_context_put(struct slot *self, struct fs_context *fs)
+/* With what `root` and `cwd` hold now. */
+static int fs_new(struct slot *self, atomic_ptr(struct inode) *root, atomic_ptr(struct inode) *cwd, uint32_t umask,
+		  struct fs_new *out)
+{
+	struct fs_context *fs = mem_alloc_noted(self, sizeof(*fs), &out->k);
+
+	if (!fs)
+		return -ENOSPC;
+	out->fs = fs;
+	out->given = hand_bit(out->k);
+	store_relaxed(&fs->lock.word, 0); /* the context is published by its task */
+	ref_init(&fs->users, 1);
+	epoch_enter(self);
+	store_relaxed(&fs->root, place_get_epoch(root));
+	out->given |= note_inode(self, load_relaxed(&fs->root)); /* ours */
+	store_relaxed(&fs->cwd, place_get_epoch(cwd));
+	out->given |= note_inode(self, load_relaxed(&fs->cwd)); /* ours */
+	epoch_exit(self);
+	store_relaxed(&fs->umask, umask);
+	fs->retired = (struct retired){ 0 };
+	return 0;
+}
+
+/* Entry `k` of the ledger of `holder` is one user of it.  That goes; if it was the last, it holds the parts afterwards. */
+static bool fs_part(struct slot *self, struct slot *holder, struct fs_context *fs, int k)
 {
 	bool last;
 
 	epoch_enter(self);
 	last = ref_put(&fs->users);
 	epoch_exit(self);
-	if (!last)
-		return;
-	inode_put(self, load_relaxed(&fs->root)); /* relaxed: nobody else is left */
-	inode_put(self, load_relaxed(&fs->cwd));
-	epoch_retire(self, &fs->retired, RETIRE_TASK, TASK_OBJECT_FS);
+	if (!last) {
+		hand_forget(holder, k);
+		return false;
+	}
+	note_inode(holder, load_relaxed(&fs->root)); /* relaxed, both: nobody else is left */
+	note_inode(holder, load_relaxed(&fs->cwd));
+	fs->retired.type = RETIRE_TASK;
+	fs->retired.aux = TASK_OBJECT_FS;
+	if (k >= 0)
+		store_release(&holder->ledger[k], (uint64_t)(uintptr_t)&fs->retired | LEDGER_RETIRED); /* read after our death */
+	return true;
 }
 
-static void place_set(struct slot *self, struct fs_context *fs, atomic_ptr(struct inode) *place, struct inode *inode)
+static void fs_put(struct slot *self, struct fs_context *fs, int k)
+{
+	struct inode *held[2];
+	unsigned i;
+
+	if (!fs_part(self, self, fs, k))
+		return;
+	held[0] = load_relaxed(&fs->root); /* relaxed, both: nobody else is left */
+	held[1] = load_relaxed(&fs->cwd);
+	epoch_retire_noted(self, &fs->retired, k);
+	for (i = 0; i < 2; i++) {
+		ledger_del(self, held[i]);
+		inode_put(self, held[i]);
+	}
+}
+
+/* The task's context from now on is `fs`, with the entries `given`; what it had is put. */
+static void fs_swap(struct slot *self, struct shelf_task *t, struct fs_context *fs, uint32_t given)
+{
+	struct fs_context *old = load_relaxed(&t->fs); /* relaxed: [q] */
+	int k = -1;
+
+	if (old)
+		k = hand_begin_got(self, &t->fs, (uintptr_t)fs, given, old, LEDGER_PLACE);
+	else
+		hand_begin(self, &t->fs, (uintptr_t)fs, given, 0);
+	tracked_store(&t->fs, fs);
+	hand_end(self, given);
+	if (old)
+		fs_put(self, old, k);
+}
+
+static int fs_new_to(struct slot *self, atomic_ptr(struct inode) *root, atomic_ptr(struct inode) *cwd, uint32_t umask,
+		     struct shelf_task *t)
+{
+	struct fs_new new;
+	int err = fs_new(self, root, cwd, umask, &new);
+
+	if (!err)
+		fs_swap(self, t, new.fs, new.given);
+	return err;
+}
+
+int fs_begin(struct slot *self, struct shelf_task *t)
+{
+	atomic_ptr(struct inode) root = vfs_root_of(self)->root; /* never freed */
+
+	return fs_new_to(self, &root, &root, 022, t);
+}
+
+int fs_copy_to(struct slot *self, struct fs_context *from, struct shelf_task *t)
+{
+	return fs_new_to(self, &from->root, &from->cwd, load_relaxed(&from->umask), t); /* relaxed: a number */
+}
+
+void fs_share_to(struct slot *self, struct fs_context *from, struct shelf_task *t)
+{
+	ref_get(&from->users); /* the caller's task has one: not dead */
+	fs_swap(self, t, from, hand_bit(ledger_add(self, from, LEDGER_PLACE)));
+}
+
+void fs_leave(struct slot *self, struct shelf_task *t)
+{
+	if (load_relaxed(&t->fs)) /* relaxed: [q] */
+		fs_swap(self, t, NULL, 0);
+}
+
+void fs_slot_gone(struct slot *self, struct slot *gone)
+{
+	int k;
+
+	for (k = 0; gone != self && k < (int)SLOT_LEDGER; k++) {
+		uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with ledger_add, through the death */
+
+		if ((entry & 7) == LEDGER_PLACE) /* what is left of it the layers below take from there */
+			(void)fs_part(self, gone, (struct fs_context *)(uintptr_t)(entry & ~UINT64_C(7)), k);
+	}
+}
+
+/* `inode` is counted for the place, in entry `k` of the ledger. */
+static void place_set(struct slot *self, struct fs_context *fs, atomic_ptr(struct inode) *place, struct inode *inode, int k)
 {
 	struct inode *old;
+	int had = k;
 
 	lock_acquire(&fs->lock, &self->locker, LOCK_LEAF);
 	old = load_relaxed(place); /* relaxed: under the lock */
-	tracked_store(place, inode); /* pairs with the load in place_get_epoch and in walks */
+	if (old != inode) {
+		had = hand_begin_got(self, place, (uintptr_t)inode, hand_bit(k), old, LEDGER_INODE);
+		tracked_store(place, inode); /* pairs with the load in place_get_epoch and in walks */
+		hand_end(self, hand_bit(k));
+	}
 	lock_release(&fs->lock, &self->locker, LOCK_LEAF);
+	hand_forget(self, had);
 	inode_put(self, old);
 }
 
-void fs_set_cwd(struct slot *self, struct fs_context *fs, struct inode *inode)
+void fs_set_cwd(struct slot *self, struct fs_context *fs, struct inode *inode, int k)
 {
-	place_set(self, fs, &fs->cwd, inode);
+	place_set(self, fs, &fs->cwd, inode, k);
 }
 
-void fs_set_root(struct slot *self, struct fs_context *fs, struct inode *inode)
+void fs_set_root(struct slot *self, struct fs_context *fs, struct inode *inode, int k)
 {
-	place_set(self, fs, &fs->root, inode);
+	place_set(self, fs, &fs->root, inode, k);
 }

@@ -137,13 +137,16 @@ static struct shelf_task *find_pid(struct slot *self, uint32_t pid, uint64_t *ow
 void task_reap(struct slot *self, uint32_t pid)
 {
 	struct shelf_task *t;
-	uint64_t owner;
+	uint64_t owner, stuck;
 	bool mine;
 
-	epoch_enter(self);
-	t = find_pid(self, pid, &owner);
-	mine = t && process_gone(pid, task_owner_start(owner)) && task_claim(self, t, owner);
-	epoch_exit(self);
+	do {
+		stuck = 0;
+		epoch_enter(self);
+		t = find_pid(self, pid, &owner);
+		mine = t && process_gone(pid, task_owner_start(owner)) && task_claim(self, t, owner, &stuck);
+		epoch_exit(self);
+	} while (task_settle_releaser(self, stuck));
 	if (mine)
 		task_release(self, t);
 }

@@ -120,14 +120,18 @@ static uint64_t find_gone(struct slot *self, bool quick, uint64_t *skip)
 /* A task of that owner, claimed; NULL: others have them. */
 static struct shelf_task *claim_of(struct slot *self, uint64_t owner)
 {
-	struct shelf_task *t = NULL;
+	struct shelf_task *t;
+	uint64_t stuck;
 
-	epoch_enter(self);
-	while ((t = task_next_epoch(self, t)))
-		if (load_acquire(&t->owner) == owner && task_claim(self, t, owner)) /* pairs with task_adopt_by */
-			break;
-	epoch_exit(self);
-	return t;
+	do {
+		stuck = 0;
+		epoch_enter(self);
+		for (t = NULL; !stuck && (t = task_next_epoch(self, t));)
+			if (load_acquire(&t->owner) == owner && task_claim(self, t, owner, &stuck)) /* pairs with task_adopt_by */
+				break;
+		epoch_exit(self);
+	} while (stuck && task_settle_releaser(self, stuck));
+	return stuck ? NULL : t;
 }
 
 /*

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/syscall.h"
+#include "segment/hand.h"
 #include "task/task_priv.h"
 
 struct task_root *task_root_of(struct slot *self)
@@ -24,6 +25,15 @@ static void task_free(struct slot *self, struct retired *r)
 	}
 }
 
+/* The credentials go with what names them. */
+static void task_free_parts(struct slot *self, struct retired *r)
+{
+	if (r->aux == TASK_OBJECT_TASK)
+		cred_free_older(self, &container_of(r, struct shelf_task, retired)->creds);
+	else if (r->aux == TASK_OBJECT_CRED)
+		cred_free_older(self, &container_of(r, struct cred, retired)->older);
+}
+
 /* A lock names a process that is dead: its task, and with it what it had open, goes. */
 static void reap_process(struct slot *self, uint32_t pid, uint64_t start_time)
 {
@@ -34,7 +44,9 @@ static void reap_process(struct slot *self, uint32_t pid, uint64_t start_time)
 int task_layer_attach(struct segment *seg)
 {
 	(void)seg;
+	retire_register_parts(RETIRE_TASK, task_free_parts);
 	retire_register(RETIRE_TASK, task_free);
+	slot_register_gone(fs_slot_gone);
 	flock_register_reap(reap_process);
 	return 0;
 }
@@ -71,7 +83,8 @@ void task_adopt_by(struct slot *self, struct shelf_task *t)
 struct shelf_task *task_new(struct slot *self)
 {
 	struct task_root *root = task_root_of(self);
-	struct shelf_task *t = mem_alloc(self, sizeof(*t));
+	int k;
+	struct shelf_task *t = mem_alloc_noted(self, sizeof(*t), &k);
 
 	if (!t)
 		return NULL;
@@ -80,8 +93,9 @@ struct shelf_task *task_new(struct slot *self)
 	task_adopt_by(self, t);
 	lock_acquire(&root->lock, &self->locker, LOCK_TASKS);
 	store_relaxed(&t->next, load_relaxed(&root->head)); /* published by the next store */
+	hand_begin(self, &root->head, (uintptr_t)t, hand_bit(k), 0);
 	tracked_store(&root->head, t); /* pairs with the load in task_next_epoch */
-	store_relaxed(&root->count, load_relaxed(&root->count) + 1); /* a statistic */
+	hand_end(self, hand_bit(k));
 	lock_release(&root->lock, &self->locker, LOCK_TASKS);
 	return t;
 }
@@ -94,6 +108,18 @@ void task_start(struct shelf_task *t)
 struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t)
 {
 	return load_acquire(t ? &t->next : &task_root_of(self)->head); /* pairs with the store in task_new */
+}
+
+uint64_t task_count(struct slot *self)
+{
+	struct shelf_task *t = NULL;
+	uint64_t n = 0;
+
+	epoch_enter(self);
+	while ((t = task_next_epoch(self, t)))
+		n++;
+	epoch_exit(self);
+	return n;
 }
 
 /* A thread in its slot.  Slot numbers alone are used again: by the next thread, which would look like the sweeper. */
@@ -111,12 +137,46 @@ static bool releaser_alive(struct slot *self, uint64_t has)
 	return s && slot_alive(self->seg, id) && releaser_word(id, s) == has;
 }
 
-bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner)
+/* Nobody takes it apart, and what a dead one had of it in its ledger is where it belongs. */
+static bool releaser_settled(struct slot *self, uint64_t has)
+{
+	struct slot *s = slot_by_id(self->seg, has & 0xffff);
+
+	return !s || slot_state_of(s) != SLOT_LIVE || releaser_word(has & 0xffff, s) != has;
+}
+
+static bool is_listed(struct slot *self, const struct shelf_task *t)
+{
+	struct shelf_task *at = NULL;
+
+	epoch_enter(self);
+	do
+		at = task_next_epoch(self, at);
+	while (at && at != t);
+	epoch_exit(self);
+	return at != NULL;
+}
+
+bool task_settle_releaser(struct slot *self, uint64_t has)
+{
+	if (!has)
+		return false;
+	slot_takeover(self, has & 0xffff);
+	return releaser_settled(self, has);
+}
+
+bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner, uint64_t *stuck)
 {
 	uint64_t has = load_relaxed(&t->releaser); /* relaxed: the CAS decides */
 
-	if (has && releaser_alive(self, has))
+	*stuck = 0;
+	/* A dead one may have had it off the list before it could say so: then it is the epoch's. */
+	if (has && releaser_settled(self, has) && !is_listed(self, t))
 		return false;
+	if (has && !releaser_settled(self, has)) {
+		*stuck = releaser_alive(self, has) ? 0 : has;
+		return false;
+	}
 	if (!tracked_cas(&t->releaser, &has, releaser_word(slot_id(self), self)))
 		return false;
 	/*
@@ -153,20 +213,27 @@ bool task_claim_settled(struct slot *self, struct shelf_task *t)
 	return load_acquire(&t->state) < TASK_EXITING;
 }
 
+/* Off the list, and then retired: the ledger has it in between. */
 static void task_unlink(struct slot *self, struct shelf_task *t)
 {
 	struct task_root *root = task_root_of(self);
 	atomic_ptr(struct shelf_task) *at = &root->head;
+	bool listed;
+	int k;
 
 	lock_acquire(&root->lock, &self->locker, LOCK_TASKS);
 	while (load_relaxed(at) && load_relaxed(at) != t) /* relaxed: under the lock */
 		at = &load_relaxed(at)->next;
-	if (load_relaxed(at)) {
+	listed = load_relaxed(at) != NULL;
+	if (listed) {
+		k = retire_begin(self, at, (uintptr_t)load_relaxed(&t->next), 0, &t->retired, RETIRE_TASK, TASK_OBJECT_TASK);
 		tracked_store(at, load_relaxed(&t->next));
-		store_relaxed(&root->count, load_relaxed(&root->count) - 1);
+		hand_end(self, 0);
 	}
-	tracked_store(&t->state, TASK_GONE); /* what is left is ours alone: dying before frees it, dying after leaks it */
+	tracked_store(&t->state, TASK_GONE); /* for whoever found it in the list long ago */
 	lock_release(&root->lock, &self->locker, LOCK_TASKS);
+	if (listed) /* else it went from the ledger of whoever took it off */
+		epoch_retire_noted(self, &t->retired, k);
 }
 
 void task_drop_file(struct slot *self, void *ctx, int fd, struct fd_file *file)
@@ -197,15 +264,7 @@ static void task_leave_files(struct slot *self, struct shelf_task *t)
 
 void task_release(struct slot *self, struct shelf_task *t)
 {
-	struct fs_context *fs;
-
 	task_leave_files(self, t);
-	fs = load_relaxed(&t->fs); /* relaxed: [q] */
-	if (fs) {
-		tracked_store(&t->fs, (struct fs_context *)NULL);
-		fs_context_put(self, fs);
-	}
+	fs_leave(self, t);
 	task_unlink(self, t);
-	cred_drop_all(self, t);
-	epoch_retire(self, &t->retired, RETIRE_TASK, TASK_OBJECT_TASK);
 }

@@ -50,7 +50,7 @@ struct shelf_task {
 	atomic_u64 releaser; /* [a] who takes it apart: releaser_word() of its slot */
 	atomic_u64 owner; /* [a] the process: pid and start time in one word, so that no sweeper sees half of each */
 	fd_table_home spare, leaving; /* [q] while unsharing: the copy, and the table left; may equal `files` for a moment */
-	atomic_ptr(struct cred) creds; /* [l] all it ever had, through retired.next */
+	cred_link creds; /* [l] all it ever had, the youngest first */
 	struct retired retired;
 };
 
@@ -75,7 +75,6 @@ static inline uint64_t task_owner_start(uint64_t owner)
 struct task_root {
 	struct lock lock; /* LOCK_TASKS */
 	atomic_ptr(struct shelf_task) head; /* [l] */
-	atomic_u64 count; /* [l] */
 	atomic_u64 cred_ids; /* [l] handed out */
 	struct fd_table *no_files; /* [c] empty for ever: of tasks of read-only processes */
 };
@@ -115,12 +114,9 @@ static inline int who_init(struct who *w, struct shelf_task *t)
 int cred_of_process(struct shelf_cred *out); /* the calling process's, as the kernel has it */
 int cred_set(struct slot *self, struct shelf_task *t, const struct shelf_cred *c);
 
-/* fs.c: each swaps with a reference on `inode` that it takes over, and drops the old one. */
-int fs_context_new(struct slot *self, struct inode *root, struct inode *cwd, uint32_t umask, struct fs_context **out);
-int fs_context_copy(struct slot *self, struct fs_context *from, struct fs_context **out);
-void fs_context_put(struct slot *self, struct fs_context *fs);
-void fs_set_cwd(struct slot *self, struct fs_context *fs, struct inode *inode);
-void fs_set_root(struct slot *self, struct fs_context *fs, struct inode *inode);
+/* fs.c: each swaps with a reference on `inode` that it takes over, entry `k` of the ledger, and drops the old one. */
+void fs_set_cwd(struct slot *self, struct fs_context *fs, struct inode *inode, int k);
+void fs_set_root(struct slot *self, struct fs_context *fs, struct inode *inode, int k);
 
 /* Everything a close owes besides the reference: record locks.  Then the reference.  `ctx`: struct who. */
 void task_drop_file(struct slot *self, void *ctx, int fd, struct fd_file *file);
@@ -152,6 +148,7 @@ void task_reap(struct slot *self, uint32_t pid);
 
 /* In a section: the task after `t` (NULL: the first). */
 struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t);
+uint64_t task_count(struct slot *self);
 /* Close what tasks of dead processes had; how many there were. */
 unsigned task_sweep(struct slot *self);
 unsigned task_sweep_quick(struct slot *self); /* without a look at /proc for each live one: misses zombies */

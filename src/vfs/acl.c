@@ -11,6 +11,7 @@
  */
 #include "base/copy.h"
 #include "base/fault.h"
+#include "segment/hand.h"
 #include "vfs/attr_priv.h"
 
 #define ACL_VERSION 2u
@@ -329,6 +330,15 @@ static bool acl_narrow(struct xattr *x, uint32_t *mode)
 	return acl_count(x) == 3;
 }
 
+static void acl_hang(struct slot *self, xattr_link *link, struct xattr *x)
+{
+	uint32_t given = x ? hand_bit(hand_entry(self, x)) : 0;
+
+	hand_begin(self, link, (uintptr_t)x, given, 0);
+	tracked_store(link, x);
+	hand_end(self, given);
+}
+
 /* The inode is not published: plain order, no intent. */
 static int acl_give(struct slot *self, struct inode *inode, struct xattr *access, struct xattr *dflt)
 {
@@ -337,8 +347,8 @@ static int acl_give(struct slot *self, struct inode *inode, struct xattr *access
 
 	if (!xs)
 		return -ENOSPC;
-	store_relaxed(&xs->acl[ACL_ACCESS], access);
-	store_relaxed(&xs->acl[ACL_DEFAULT], dflt);
+	acl_hang(self, &xs->acl[ACL_ACCESS], access);
+	acl_hang(self, &xs->acl[ACL_DEFAULT], dflt);
 	flags |= access ? INODE_HAS_ACL : 0u;
 	flags |= dflt ? INODE_HAS_DEFAULT_ACL : 0u;
 	store_relaxed(&inode->flags, flags);

@@ -11,6 +11,7 @@
  * Linux does too; a picture with the old or the new atime is a picture of some moment.
  * Limits: times outside 1677..2262 are moved to the nearest end of that range.
  */
+#include "segment/hand.h"
 #include "vfs/attr_priv.h"
 
 #define NS_PER_SEC 1000000000L
@@ -80,13 +81,15 @@ static void attr_intent_begin(struct slot *self, const struct attr_change *c)
 	};
 
 	intent_begin(self, INTENT_ATTR, ARRAY_SIZE(args), args);
+	if (c->target)
+		hand_forget(self, hand_entry(self, c->target)); /* the record has it now, if it is a new one */
 }
 
 /* Inside a section: what is retired here is not freed before the intent has ended. */
 static void attr_retire_gone(struct slot *self, struct xattr *gone)
 {
 	if (gone)
-		epoch_retire(self, &gone->retired, RETIRE_MEM, gone->bytes);
+		epoch_retire_noted(self, &gone->retired, retire_note(self, &gone->retired, RETIRE_MEM, gone->bytes));
 }
 
 void attr_commit_locked(struct slot *self, struct attr_change *c)
@@ -144,10 +147,10 @@ LOCK_NO_ANALYSIS static void attr_recover(struct slot *self, struct intent *dead
 
 	lock_adopt(&c.inode->lock, &slot->locker, &self->locker, inode_lock_class(c.inode));
 	attr_apply_locked(&c);
-	if (c.gone && !attr_in_bags(slot, &c.gone->retired)) {
-		store_release(&dead->arg[9], 0); /* should we die too: leaked once rather than freed twice */
-		attr_retire_gone(self, c.gone);
-	}
+	if (c.target)
+		hand_forget(slot, hand_entry(slot, c.target)); /* it is in its place */
+	if (c.gone && !attr_in_bags(slot, &c.gone->retired) && !hand_has(slot, &c.gone->retired, LEDGER_RETIRED))
+		retire_note(slot, &c.gone->retired, RETIRE_MEM, c.gone->bytes);
 	attr_unlock(self, c.inode);
 }
 

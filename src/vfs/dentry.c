@@ -20,6 +20,7 @@
 #include "vfs/vfs_priv.h"
 
 #include "base/hash.h"
+#include "segment/hand.h"
 
 /* Bytes of a table: what the allocator hands out without waste. */
 static const uint32_t table_sizes[] = { 64, 192, 576, 2048, 8192, 32768, 131072, 524288, 2097152 };
@@ -87,9 +88,9 @@ static void dentry_set_name(struct dentry *d, const char *name, size_t len)
 	*to = left ? hash_load_tail(name, left) : 0;
 }
 
-struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint32_t hash)
+struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint32_t hash, int *k)
 {
-	struct dentry *d = cache_alloc(self, dentry_cache(len));
+	struct dentry *d = cache_alloc_noted(self, dentry_cache(len), k);
 
 	if (!d)
 		return NULL;
@@ -102,19 +103,37 @@ struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint3
 	return d;
 }
 
-void dentry_free(struct slot *self, struct dentry *d)
+void dentry_noted(struct slot *self, int *k)
 {
-	cache_free(self, dentry_cache(d->len), d);
+	hand_forget(self, *k);
+	*k = -1;
+}
+
+void dentry_free(struct slot *self, struct dentry *d, int k)
+{
+	cache_free_noted(self, dentry_cache(d->len), d, k);
 }
 
 static void dentry_free_retired(struct slot *self, struct retired *r)
 {
-	dentry_free(self, container_of(r, struct dentry, retired));
+	struct dentry *d = container_of(r, struct dentry, retired);
+
+	cache_free(self, dentry_cache(d->len), d);
 }
 
 void dentry_retire(struct slot *self, struct dentry *d)
 {
 	epoch_retire(self, &d->retired, RETIRE_DENTRY, 0);
+}
+
+int dentry_retire_note(struct slot *owner, struct dentry *d)
+{
+	return retire_note(owner, &d->retired, RETIRE_DENTRY, 0);
+}
+
+void dentry_retire_noted(struct slot *self, struct dentry *d, int k)
+{
+	epoch_retire_noted(self, &d->retired, k);
 }
 
 /* ---- the hash ---------------------------------------------------------------------------- */
@@ -152,9 +171,9 @@ static bool table_settled(struct slot *self, const struct dir_table *t)
 	return !t || epoch_now(self) >= t->born + 2;
 }
 
-static struct dir_table *table_new(struct slot *self, unsigned cls, uint32_t which)
+static struct dir_table *table_new(struct slot *self, unsigned cls, uint32_t which, int *k)
 {
-	struct dir_table *t = mem_alloc(self, table_sizes[cls]);
+	struct dir_table *t = mem_alloc_noted(self, table_sizes[cls], k);
 	uint32_t i;
 
 	if (!t)
@@ -184,19 +203,29 @@ static void table_fill(struct dir_table *t, struct dir_table *old)
 	}
 }
 
-static void table_publish(struct slot *self, struct inode *dir, struct dir_table *t, struct dir_table *old)
+/* `k`: where the ledger has the new one. */
+static void table_publish(struct slot *self, struct inode *dir, struct dir_table *t, int k, struct dir_table *old)
 {
+	int gone = -1;
+
+	if (old)
+		gone = retire_begin(self, &dir->dir.table, (uintptr_t)t, hand_bit(k), &old->retired, RETIRE_MEM,
+				    table_sizes[table_class(old)]);
+	else
+		hand_begin(self, &dir->dir.table, (uintptr_t)t, hand_bit(k), 0);
 	/* A full exchange: the epoch is read behind it.  Pairs with dentry_find_epoch. */
 	(void)xchg_acq_rel(&dir->dir.table, t);
 	kill_point();
+	hand_end(self, hand_bit(k));
 	t->born = epoch_now(self);
 	if (old)
-		epoch_retire(self, &old->retired, RETIRE_MEM, table_sizes[table_class(old)]);
+		epoch_retire_noted(self, &old->retired, gone);
 }
 
 static bool table_resize(struct slot *self, struct inode *dir, struct dir_table *old, unsigned cls)
 {
-	struct dir_table *t = table_new(self, cls, old ? !old->which : 0);
+	int k;
+	struct dir_table *t = table_new(self, cls, old ? !old->which : 0, &k);
 	bool settled = table_settled(self, old);
 
 	if (!t)
@@ -205,7 +234,7 @@ static bool table_resize(struct slot *self, struct inode *dir, struct dir_table 
 		seq_write_begin(&dir->dir.name_seq); /* readers of the table before last look again */
 	if (old)
 		table_fill(t, old);
-	table_publish(self, dir, t, old);
+	table_publish(self, dir, t, k, old);
 	if (!settled)
 		seq_write_end(&dir->dir.name_seq);
 	return true;
@@ -294,12 +323,15 @@ void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d
 
 struct dentry *dentry_prepare_locked(struct slot *self, struct inode *dir, const char *name, size_t len, uint32_t hash)
 {
-	struct dentry *d = dentry_new(self, name, len, hash);
+	int k;
+	struct dentry *d = dentry_new(self, name, len, hash, &k);
 
 	if (d && dentry_reserve_locked(self, dir, d)) {
-		dentry_free(self, d);
-		d = NULL;
+		dentry_free(self, d, k);
+		return NULL;
 	}
+	if (d)
+		dentry_noted(self, &k); /* a death from here on leaves it reserved: dir_drop() */
 	return d;
 }
 

@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct file) <= 128, "CACHE_128");
 
 struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 {
+	/* Not in the ledger before fd_file_init(): no store to what others see is in between (docs/testing.md). */
 	struct file *f = cache_alloc(self, CACHE_128);
 
 	*err = f ? fd_file_init(self, &f->head, FD_TYPE_NONE) : -ENOSPC;
@@ -65,8 +66,7 @@ static void file_release(struct slot *self, struct fd_file *head)
 		opened_drop(self, &f->opened);
 	if (unlikely(load_acquire(&f->has_flocks))) /* pairs with flock.c: its locks are in the inode's list */
 		flock_close_file(self, f);
-	ledger_add(self, inode, LEDGER_INODE); /* ours from here on: retiring may free a batch of others */
-	epoch_retire(self, &f->head.retired, RETIRE_FILE, 0);
+	fd_retire(self, head, RETIRE_FILE, inode);
 	ledger_del(self, inode);
 	inode_put(self, inode);
 }
@@ -74,7 +74,7 @@ static void file_release(struct slot *self, struct fd_file *head)
 /* An open that failed after file_new_empty(). */
 static void file_release_empty(struct slot *self, struct fd_file *head)
 {
-	epoch_retire(self, &head->retired, RETIRE_FILE, 0);
+	fd_retire(self, head, RETIRE_FILE, NULL);
 }
 
 static void file_free(struct slot *self, struct retired *r)
@@ -82,8 +82,19 @@ static void file_free(struct slot *self, struct retired *r)
 	cache_free(self, CACHE_128, container_of(container_of(r, struct fd_file, retired), struct file, head));
 }
 
+/* What a file still held that had been retired and no more. */
+static void file_drop_held(struct slot *self, struct fd_file *head)
+{
+	struct inode *inode = container_of(head, struct file, head)->inode;
+
+	if (head->type == FD_TYPE_REG || head->type == FD_TYPE_DIR || head->type == FD_TYPE_PATH ||
+	    head->type == FD_TYPE_NODE || head->type == FD_TYPE_MAP)
+		inode_put(self, inode);
+}
+
 void file_attach(void)
 {
+	fd_register_held(file_drop_held);
 	retire_register(RETIRE_FILE, file_free);
 	fd_register_type(FD_TYPE_NONE, file_release_empty);
 	fd_register_type(FD_TYPE_REG, file_release);

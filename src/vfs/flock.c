@@ -12,6 +12,7 @@
  * file that somebody died closing are dropped on the spot.
  * Limit: record locks set through a table that is shared by several processes go with the process that set them.
  */
+#include "segment/hand.h"
 #include "vfs/flock_priv.h"
 
 #include <sys/file.h>
@@ -61,16 +62,22 @@ static struct flocks *flocks_make(struct slot *self, struct inode *inode)
 {
 	struct flocks *fs = load_acquire(&inode->flocks); /* pairs with the CAS below */
 	struct flocks *mine, *none = NULL;
+	int k;
 
 	if (fs)
 		return fs;
-	mine = cache_alloc(self, CACHE_576);
+	mine = mem_alloc_noted(self, sizeof(*mine), &k);
 	if (!mine)
 		return NULL;
 	flocks_init(mine);
-	if (cas_acq_rel(&inode->flocks, &none, mine))
+	/* What is set there stays while our reference does: so recovery sees by it whose it is. */
+	hand_begin(self, &inode->flocks, (uintptr_t)mine, hand_bit(k), 0);
+	if (tracked_cas(&inode->flocks, &none, mine)) {
+		hand_end(self, hand_bit(k));
 		return mine;
-	cache_free(self, CACHE_576, mine);
+	}
+	hand_end(self, 0);
+	mem_free_noted(self, mine, sizeof(*mine), k);
 	return none; /* another's */
 }
 
@@ -82,8 +89,7 @@ void flocks_drop(struct slot *self, struct inode *inode)
 		return;
 	waiters_drop_all(self, fs);
 	range_drop_all(self, fs);
-	tracked_store(&inode->flocks, NULL); /* before it is free: a death leaks it */
-	cache_free(self, CACHE_576, fs);
+	hand_free_from(self, (void **)(void *)&inode->flocks, NULL, fs, sizeof(*fs));
 }
 
 /* ---- asking for a lock -------------------------------------------------------------------------- */

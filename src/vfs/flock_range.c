@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* flock_range.c - the ranges of one inode and the trees they stand in.  See flock_priv.h. */
+#include "segment/hand.h"
 #include "vfs/flock_priv.h"
 
 #define FREE_KEPT 32u
@@ -246,25 +247,33 @@ static void plan_empty(struct flocks *fs)
 
 int range_reserve_locked(struct slot *self, struct flocks *fs, uint32_t n)
 {
-	int err = 0;
+	int k, err = 0;
 
 	if (fs->free_count >= n)
 		return 0;
 	plan_empty(fs);
 	while (!err && fs->free_count < n) {
-		struct range *r = cache_alloc(self, CACHE_128);
+		struct range *r = mem_alloc_noted(self, sizeof(*r), &k);
 
 		err = r ? 0 : -ENOLCK;
 		if (err)
 			break;
 		store_relaxed(&r->type, F_UNLCK); /* published by the next stores, under the lock */
 		r->all = fs->all;
-		fence_compiler(); /* a death leaves it on the list or nowhere, never half */
+		hand_begin(self, &fs->all, (uintptr_t)r, hand_bit(k), 0);
 		fs->all = r;
+		fence_compiler(); /* a death leaves it on the list or in the ledger */
+		hand_end(self, hand_bit(k));
 		range_set_free(fs, r);
 	}
 	tracked_store(&fs->dirty, 0u);
 	return err;
+}
+
+void range_drop_all(struct slot *self, struct flocks *fs)
+{
+	while (fs->all)
+		hand_free_from(self, (void **)&fs->all, fs->all->all, fs->all, sizeof(*fs->all));
 }
 
 /* Nothing is held: all but a few go back. */
@@ -275,23 +284,6 @@ void range_trim_locked(struct slot *self, struct flocks *fs)
 	plan_empty(fs);
 	fs->free = NULL;
 	fs->free_count = 0;
-	while (fs->all) {
-		struct range *r = fs->all;
-
-		fs->all = r->all;
-		fence_compiler(); /* off the list before it is free: a death leaks one */
-		cache_free(self, CACHE_128, r);
-	}
+	range_drop_all(self, fs);
 	tracked_store(&fs->dirty, 0u);
-}
-
-void range_drop_all(struct slot *self, struct flocks *fs)
-{
-	while (fs->all) {
-		struct range *r = fs->all;
-
-		fs->all = r->all;
-		fence_compiler(); /* as in range_trim_locked */
-		cache_free(self, CACHE_128, r);
-	}
 }

@@ -16,6 +16,7 @@
  * Limits: only record locks take part in the search for cycles, as in Linux; the search is
  * linear in the waiters of the segment.
  */
+#include "segment/hand.h"
 #include "vfs/flock_priv.h"
 #include "vfs/waitq.h"
 
@@ -103,24 +104,27 @@ static bool graph_closes_cycle(struct vfs_root *root, const void *from, const vo
 
 /* ---- the queue of one inode ----------------------------------------------------------------------- */
 
-static void queue_remove_locked(struct flocks *fs, const struct flock_waiter *w)
+/* Where it hangs in the queue, or would. */
+static struct flock_waiter **queue_place_locked(struct flocks *fs, const struct flock_waiter *w)
 {
 	struct flock_waiter **at = &fs->waiters;
 
 	while (*at && *at != w)
 		at = &(*at)->next;
-	if (*at)
-		*at = w->next;
+	return at;
 }
 
 static void waiter_free(struct slot *self, struct flocks *fs, struct flock_waiter *w)
 {
 	struct vfs_root *root = graph_lock(self);
+	struct flock_waiter **at = queue_place_locked(fs, w);
 
 	graph_remove_locked(root, w);
 	graph_unlock(self, root);
-	queue_remove_locked(fs, w);
-	cache_free(self, CACHE_128, w);
+	if (*at)
+		hand_free_from(self, (void **)at, w->next, w, sizeof(*w));
+	else
+		mem_free_held(self, w, sizeof(*w)); /* it did not get there */
 }
 
 static bool requests_exclude(const struct lock_request *a, const struct lock_request *b)
@@ -203,7 +207,8 @@ void flocks_freed_locked(struct slot *self, struct flocks *fs, const struct lock
 
 static struct flock_waiter *waiter_new(struct slot *self, const struct lock_request *rq)
 {
-	struct flock_waiter *w = cache_alloc(self, CACHE_128);
+	int k;
+	struct flock_waiter *w = mem_alloc_noted(self, sizeof(*w), &k); /* in the ledger until it is in the queue */
 
 	if (!w)
 		return NULL;
@@ -219,14 +224,16 @@ static struct flock_waiter *waiter_new(struct slot *self, const struct lock_requ
 }
 
 /* At the end: order of arrival. */
-static void queue_append_locked(struct flocks *fs, struct flock_waiter *w)
+static void queue_append_locked(struct slot *self, struct flocks *fs, struct flock_waiter *w)
 {
-	struct flock_waiter **at = &fs->waiters;
+	struct flock_waiter **at = queue_place_locked(fs, NULL);
+	uint32_t given = hand_bit(hand_entry(self, w));
 
-	while (*at)
-		at = &(*at)->next;
-	*at = w;
 	w->queued = true;
+	hand_begin(self, at, (uintptr_t)w, given, 0);
+	*at = w;
+	fence_compiler(); /* a death leaves it in the queue or in the ledger */
+	hand_end(self, given);
 }
 
 /* Only record locks take part, and only they can be waited for in a cycle. */
@@ -250,7 +257,7 @@ static int waiter_block(struct slot *self, struct flocks *fs, struct flock_waite
 	}
 	graph_unlock(self, root);
 	if (!w->queued)
-		queue_append_locked(fs, w);
+		queue_append_locked(self, fs, w);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/inotify.h>
 
 #include "base/clock.h"
+#include "segment/hand.h"
 #include "segment/intent_ops.h"
 
 #define INO_RANGE 1024u /* numbers a thread takes at a time */
@@ -82,8 +83,18 @@ static void inode_clear_part(struct inode *inode)
 
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid)
 {
+	struct inode *inode = inode_new_noted(w, mode, uid, gid);
+
+	if (inode)
+		ledger_del(w->self, inode);
+	return inode;
+}
+
+struct inode *inode_new_noted(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid)
+{
 	struct slot *self = w->self;
-	struct inode *inode = page_room(self, 0, PAGE_FOR_NAMES) ? cache_alloc(self, CACHE_256) : NULL;
+	int k = -1;
+	struct inode *inode = page_room(self, 0, PAGE_FOR_NAMES) ? cache_alloc_noted(self, CACHE_256, &k) : NULL;
 	bool is_dir = S_ISDIR(mode);
 
 	if (!inode)
@@ -110,6 +121,8 @@ struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid
 	store_relaxed(&inode->hints, 0);
 	store_relaxed(&inode->was, NULL);
 	inode_count(self, 1);
+	if (likely(k >= 0))
+		store_release(&self->ledger[k], (uint64_t)(uintptr_t)inode | LEDGER_INODE); /* whole: a reference from here on */
 	return inode;
 }
 
@@ -133,21 +146,21 @@ static void inode_drop_contents(struct slot *self, struct inode *inode)
 		fn(self, inode);
 }
 
-/* Once nobody can see it: the memory itself, and what readers may still have looked at until now. */
-static void inode_free(struct slot *self, struct retired *r)
+/* Once nobody can see it: what readers may still have looked at until now. */
+static void inode_free_parts(struct slot *self, struct retired *r)
 {
 	struct inode *inode = container_of(r, struct inode, retired);
 
 	if (unlikely(r->aux))
 		inode_drop_contents(self, inode);
-	if (S_ISLNK(inode_type(inode)) && inode->target) {
-		char *target = inode->target;
+	if (S_ISLNK(inode_type(inode)) && inode->target)
+		hand_free_from(self, (void **)&inode->target, NULL, inode->target, inode->target_len + 1);
+}
 
-		inode->target = NULL; /* once, should we die here and this be run again */
-		fence_compiler();
-		mem_free(self, target, inode->target_len + 1);
-	}
-	cache_free(self, CACHE_256, inode);
+/* The memory itself. */
+static void inode_free(struct slot *self, struct retired *r)
+{
+	cache_free(self, CACHE_256, container_of(r, struct inode, retired));
 	inode_count(self, -1);
 }
 
@@ -251,6 +264,7 @@ static void inode_slot_gone(struct slot *self, struct slot *gone)
 
 void inode_attach(void)
 {
+	retire_register_parts(RETIRE_INODE, inode_free_parts);
 	retire_register(RETIRE_INODE, inode_free);
 	intent_register_late(INTENT_DROP, inode_recover_drop);
 	slot_register_gone(inode_slot_gone);

@@ -146,8 +146,11 @@ _Static_assert(sizeof(struct dentry) <= 128 - 0, "short dentries are two lines")
 /* ---- credentials and the file-system side of a task ------------------------------- */
 
 /* Immutable once published: setcred makes a new one and retires the old (RETIRE_MEM). */
+struct cred;
+typedef atomic_ptr(struct cred) cred_link;
 struct cred {
 	struct retired retired;
+	cred_link older; /* of the same task */
 	struct shelf_cred c;
 };
 
@@ -193,6 +196,8 @@ int vfs_attach(struct segment *seg); /* every process: registers types and hooks
 
 /* refs 1 (the caller's), nlink 0, owner and mode as given, times now. NULL: full. */
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
+/* The same; its reference is in the ledger. */
+struct inode *inode_new_noted(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
 /* False: it is being freed: look again. */
 static inline bool inode_get_epoch(struct inode *inode)
 {
@@ -243,9 +248,13 @@ struct dentry *dentry_find_epoch(struct inode *dir, uint32_t hash, const char *n
 uint32_t dentry_hash(struct slot *self, const char *name, size_t len);
 /* Lock held, or nobody else sees the directory: no need for name_seq. */
 struct dentry *dentry_find_locked(struct inode *dir, uint32_t hash, const char *name, size_t len);
-/* Memory for an entry, before any lock; NULL: full.  dentry_free() takes it back if it was never reserved. */
-struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint32_t hash);
-void dentry_free(struct slot *self, struct dentry *d);
+/*
+ * Memory for an entry, before any lock; NULL: full.  dentry_free() takes it back if it was never reserved.  It is entry *k
+ * of the ledger until a record names it: then dentry_noted().
+ */
+struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint32_t hash, int *k);
+void dentry_noted(struct slot *self, int *k);
+void dentry_free(struct slot *self, struct dentry *d, int k);
 /*
  * Lock held.  reserve: a place in hash and index, still invisible; 0 or -ENOSPC.  Storing d->inode makes it an entry,
  * storing NULL ends it.  detach: out of hash and index; may be repeated.  retire: its memory, once.
@@ -253,6 +262,9 @@ void dentry_free(struct slot *self, struct dentry *d);
 int dentry_reserve_locked(struct slot *self, struct inode *dir, struct dentry *d);
 void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d);
 void dentry_retire(struct slot *self, struct dentry *d);
+/* In two parts: from the first on a death does it.  `owner` is self, or a dead thread, whose ledger is to have it. */
+int dentry_retire_note(struct slot *owner, struct dentry *d);
+void dentry_retire_noted(struct slot *self, struct dentry *d, int k);
 /* Outside locks and sections, after a create: a directory that waits for its readers in order to grow helps them along. */
 void dentry_settle(struct slot *self, struct inode *dir, uint64_t entries);
 /* The same in larger steps. */

@@ -13,6 +13,7 @@
  */
 #include "base/copy.h"
 #include "base/fault.h"
+#include "segment/hand.h"
 #include "vfs/attr_priv.h"
 
 #define CAPABILITY_NAME "security.capability"
@@ -176,7 +177,8 @@ struct xattr *xattr_new(struct slot *self, const char *name, const void *value, 
 	size_t name_len = name_length(name, XATTR_NAME_MAX);
 	uint32_t value_at = (uint32_t)ALIGN_UP(name_len + 1, (size_t)8);
 	size_t bytes = sizeof(struct xattr) + value_at + size;
-	struct xattr *x = mem_alloc(self, bytes);
+	int k;
+	struct xattr *x = mem_alloc_noted(self, bytes, &k);
 
 	*err = -ENOSPC;
 	if (!x)
@@ -198,23 +200,26 @@ struct xattr *xattr_new(struct slot *self, const char *name, const void *value, 
 void xattr_free(struct slot *self, struct xattr *x)
 {
 	if (x)
-		mem_free(self, x, x->bytes);
+		mem_free_held(self, x, x->bytes);
 }
 
 struct xattrs *xattrs_of_locked(struct slot *self, struct inode *inode)
 {
 	struct xattrs *xs = load_relaxed(&inode->xattrs); /* lock held */
 	size_t i;
+	int k;
 
 	if (xs)
 		return xs;
-	xs = mem_alloc(self, sizeof(*xs));
+	xs = mem_alloc_noted(self, sizeof(*xs), &k);
 	if (!xs)
 		return NULL;
 	for (i = 0; i < ACL_KINDS; i++)
 		store_relaxed(&xs->acl[i], NULL); /* published by the next store */
 	store_relaxed(&xs->list, NULL);
-	store_release(&inode->xattrs, xs); /* pairs with xattr_copy_epoch */
+	hand_begin(self, &inode->xattrs, (uintptr_t)xs, hand_bit(k), 0);
+	tracked_store(&inode->xattrs, xs); /* release: pairs with xattr_copy_epoch */
+	hand_end(self, hand_bit(k));
 	return xs;
 }
 
@@ -250,14 +255,18 @@ xattr_link *xattr_find_capability_locked(struct inode *inode, struct xattr **fou
 	return *found ? link : NULL;
 }
 
-/* Each is off before it is retired: to be repeated after a death, which leaks the one in hand. */
+/* To be repeated after a death. */
 static void xattrs_drop_chain(struct slot *self, xattr_link *link)
 {
-	struct xattr *x;
+	struct xattr *x, *next;
+	int k;
 
 	while ((x = load_acquire(link))) { /* nobody changes it any more */
-		tracked_store(link, load_acquire(&x->next));
-		epoch_retire(self, &x->retired, RETIRE_MEM, x->bytes);
+		next = load_acquire(&x->next);
+		k = retire_begin(self, link, (uintptr_t)next, 0, &x->retired, RETIRE_MEM, x->bytes);
+		tracked_store(link, next);
+		hand_end(self, 0);
+		epoch_retire_noted(self, &x->retired, k);
 	}
 }
 
@@ -266,14 +275,17 @@ void xattrs_drop(struct slot *self, struct inode *inode)
 {
 	struct xattrs *xs = load_acquire(&inode->xattrs); /* nobody changes it any more */
 	size_t i;
+	int k;
 
 	if (!xs)
 		return;
 	for (i = 0; i < ACL_KINDS; i++)
 		xattrs_drop_chain(self, &xs->acl[i]);
 	xattrs_drop_chain(self, &xs->list);
+	k = retire_begin(self, &inode->xattrs, 0, 0, &xs->retired, RETIRE_MEM, sizeof(*xs));
 	tracked_store(&inode->xattrs, NULL);
-	epoch_retire(self, &xs->retired, RETIRE_MEM, sizeof(*xs));
+	hand_end(self, 0);
+	epoch_retire_noted(self, &xs->retired, k);
 }
 
 /* ---- get and list -------------------------------------------------------------------------------- */

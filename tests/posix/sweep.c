@@ -22,9 +22,11 @@ static uint64_t tasks(struct px *px)
 
 static int dies_in_its_exit(struct px *px, void *arg)
 {
+	uint64_t stuck;
+
 	CHECK(shelf_open(px->t, "held", O_CREAT | O_RDWR, 0600) >= 0);
 	*(uint32_t *)arg = slot_id(self_of(px));
-	CHECK(task_claim(self_of(px), px->t, load_relaxed(&px->t->owner)));
+	CHECK(task_claim(self_of(px), px->t, load_relaxed(&px->t->owner), &stuck));
 	raise(SIGKILL);
 	return 0;
 }
@@ -64,11 +66,11 @@ static void a_task_that_was_adopted_meanwhile_is_not_taken_apart(void **state)
 {
 	struct px *px = *state;
 	struct shelf_task *t;
-	uint64_t stale;
+	uint64_t stale, stuck;
 
 	assert_int_equal(shelf_task_fork(px->t, 0, &t), 0);
 	stale = task_owner_word(task_owner_pid(load_relaxed(&t->owner)), 1);
-	assert_false(task_claim(self_of(px), t, stale));
+	assert_false(task_claim(self_of(px), t, stale, &stuck));
 	assert_int_equal(load_relaxed(&t->state), TASK_LIVE);
 	assert_int_equal(shelf_task_adopt(t), 0);
 	assert_int_equal(shelf_task_exit(t), 0);
@@ -79,9 +81,10 @@ static void who_adopts_a_task_that_is_being_swept_is_told(void **state)
 {
 	struct px *px = *state;
 	struct shelf_task *t;
+	uint64_t stuck;
 
 	assert_int_equal(shelf_task_fork(px->t, 0, &t), 0);
-	assert_true(task_claim(self_of(px), t, load_relaxed(&t->owner)));
+	assert_true(task_claim(self_of(px), t, load_relaxed(&t->owner), &stuck));
 	assert_int_equal(shelf_task_adopt(t), -ESRCH);
 	task_release(self_of(px), t);
 }

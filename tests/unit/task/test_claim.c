@@ -47,7 +47,7 @@ static void *take_apart(void *arg)
 static void a_task_that_is_gone_is_not_taken_apart_again_when_that_thread_has_ended(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t owner = load_relaxed(&f->t->owner); /* nobody changes it */
+	uint64_t owner = load_relaxed(&f->t->owner), stuck; /* nobody changes it */
 	pthread_t other;
 	void *result;
 
@@ -55,15 +55,16 @@ static void a_task_that_is_gone_is_not_taken_apart_again_when_that_thread_has_en
 	assert_int_equal(pthread_create(&other, NULL, take_apart, f->t), 0);
 	assert_int_equal(pthread_join(other, &result), 0);
 	assert_null(result);
-	assert_false(task_claim(f->self, f->t, owner));
+	assert_false(task_claim(f->self, f->t, owner, &stuck));
 	epoch_exit(f->self);
 }
 
 static void a_task_adopted_meanwhile_is_not_swept(void **state)
 {
 	struct fixture *f = *state;
+	uint64_t stuck;
 
-	assert_false(task_claim(f->self, f->t, task_owner_word(1, 1)));
+	assert_false(task_claim(f->self, f->t, task_owner_word(1, 1), &stuck));
 	assert_int_equal(shelf_task_adopt(f->t), 0);
 	assert_int_equal(shelf_task_exit(f->t), 0);
 }
@@ -71,8 +72,9 @@ static void a_task_adopted_meanwhile_is_not_swept(void **state)
 static void a_task_that_is_being_swept_cannot_be_adopted(void **state)
 {
 	struct fixture *f = *state;
+	uint64_t stuck;
 
-	assert_true(task_claim(f->self, f->t, load_relaxed(&f->t->owner)));
+	assert_true(task_claim(f->self, f->t, load_relaxed(&f->t->owner), &stuck));
 	assert_int_equal(shelf_task_adopt(f->t), -ESRCH);
 	task_release(f->self, f->t);
 }
