@@ -107,7 +107,7 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 
 int64_t hold_end(struct hold *h, int64_t result)
 {
-	opened_drop(h->w.self, &h->name);
+	opened_put(h->w.self, load_relaxed(&h->name)); /* ours alone */
 	ledger_del(h->w.self, h->inode);
 	inode_put(h->w.self, h->inode);
 	return result;

@@ -317,14 +317,14 @@ static int open_leaving(struct opening *o)
 		goto out_name;
 	file_fill(self, f, found.inode, type);
 	f->cred_id = cred_id_of(&o->w);
-	store_relaxed(&f->opened, found.name); /* published with the file */
+	if (found.name)
+		opened_set(self, &f->opened, found.name);
 	if (notify_wanted(self))
 		open_told(o, f, &found);
 	fd_publish(self, o->w.files, fd, &f->head, o->bits);
 	return fd;
 out_name:
-	store_relaxed(&f->opened, found.name); /* nobody else has the file */
-	opened_drop(self, &f->opened);
+	opened_put(self, found.name);
 	fd_put(self, &f->head);
 out_number:
 	if (api_numbers.place)

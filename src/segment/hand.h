@@ -71,6 +71,9 @@ static inline int hand_begin_got(struct slot *self, const volatile void *where, 
 	return k;
 }
 
+/* The same for memory and for a reference that it held; both entries in k. */
+void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t word, void *mem, void *inode, int k[2]);
+
 /* The same where the word has 32 bits. */
 static inline int hand_begin_got32(struct slot *self, atomic_u32 *where, uint32_t word, void *obj, enum ledger_kind kind)
 {

@@ -4,7 +4,7 @@
  *
  * Data: the root's list of instances.  A file of type FD_TYPE_INOTIFY has its instance in private_[0] and ends it with
  * its last reference.  Readers wait on the instance's own queue.
- * Death: before the instance is in the list its memory is nobody's; between the last reference's end and the mark `ending` the
+ * Death: before the instance is in the list it is in its maker's ledger; between the last reference's end and the mark `ending` the
  * instance is, with its watches: shelf_verify() ends it.
  */
 #include <sys/ioctl.h>
@@ -12,6 +12,7 @@
 #include "base/copy.h"
 #include "base/fault.h"
 #include "base/syscall.h"
+#include "segment/hand.h"
 #include "special/inotify_priv.h"
 #include "vfs/file_ops.h"
 
@@ -38,17 +39,20 @@ static void inotify_hear(struct slot *self, struct inode *inode, struct inode *d
 
 /* ---- instances ------------------------------------------------------------------------------------ */
 
-static struct inotify *instance_new(struct slot *self, struct file *f)
+/* In the ledger, entries `given`, until it is published. */
+static struct inotify *instance_new(struct slot *self, struct file *f, uint32_t *given)
 {
 	static const struct watch_event none;
-	struct inotify *inst = mem_alloc(self, sizeof(*inst));
-	struct watch_event *overflow = inst ? mem_alloc(self, event_size(&none)) : NULL;
+	int k, k_overflow;
+	struct inotify *inst = mem_alloc_noted(self, sizeof(*inst), &k);
+	struct watch_event *overflow = inst ? mem_alloc_noted(self, event_size(&none), &k_overflow) : NULL;
 
 	if (!overflow) {
 		if (inst)
-			mem_free(self, inst, sizeof(*inst));
+			mem_free_noted(self, inst, sizeof(*inst), k);
 		return NULL;
 	}
+	*given = hand_bit(k) | hand_bit(k_overflow);
 	zero_bytes(inst, sizeof(*inst));
 	zero_bytes(overflow, event_size(&none));
 	overflow->wd = -1;
@@ -59,19 +63,22 @@ static struct inotify *instance_new(struct slot *self, struct file *f)
 	return inst;
 }
 
-static void instance_publish(struct slot *self, struct inotify *inst)
+static void instance_publish(struct slot *self, struct inotify *inst, uint32_t given)
 {
 	struct inotify_root *root = inotify_lock(self);
 
 	store_relaxed(&inst->next, load_relaxed(&root->instances)); /* [w] */
+	hand_begin(self, &root->instances, (uintptr_t)inst, given, 0);
 	tracked_store(&root->instances, inst);
+	hand_end(self, given);
 	inotify_unlock(self, root);
 }
 
 struct file *inotify_new(struct slot *self, uint32_t flags, int *err)
 {
 	struct file *f = file_new_empty(self, flags, err);
-	struct inotify *inst = f ? instance_new(self, f) : NULL;
+	uint32_t given;
+	struct inotify *inst = f ? instance_new(self, f, &given) : NULL;
 
 	if (!inst) {
 		if (f)
@@ -84,7 +91,7 @@ struct file *inotify_new(struct slot *self, uint32_t flags, int *err)
 	fence_compiler(); /* the type makes it the file's */
 	f->head.type = FD_TYPE_INOTIFY;
 	kill_point();
-	instance_publish(self, inst);
+	instance_publish(self, inst, given);
 	return f;
 }
 
@@ -101,7 +108,7 @@ static void inotify_release(struct slot *self, struct fd_file *head)
 	inotify_unlock(self, inotify_lock(self)); /* ends it, if nobody has by now */
 	if (token[0])
 		sys_call3(SYS_unlink, (long)token, 0, 0);
-	epoch_retire(self, &head->retired, RETIRE_FILE, 0);
+	fd_retire(self, head, RETIRE_FILE, NULL);
 }
 
 /* ---- watches ---------------------------------------------------------------------------------------- */

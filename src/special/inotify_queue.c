@@ -12,19 +12,26 @@
 
 #include "base/copy.h"
 #include "base/fault.h"
+#include "segment/hand.h"
 #include "special/inotify_priv.h"
 
 /* ---- in ----------------------------------------------------------------------------------------- */
 
-static void queue_link(struct inotify_root *root, struct inotify *inst, struct watch_event *e)
+/* A new event is in the ledger until it is in the queue. */
+static void queue_link(struct slot *self, struct inotify_root *root, struct inotify *inst, struct watch_event *e)
 {
+	uint32_t given = hand_bit(hand_entry(self, e));
+	void *at = load_relaxed(&inst->head) ? (void *)&inst->tail->next : (void *)&inst->head; /* [w], as all in this file */
+
 	store_relaxed(&e->next, NULL);
 	tracked_store(&root->dirty, 1u);
 	token_poke(inst); /* first: dying in between wakes somebody for nothing, not the other way round */
-	if (load_relaxed(&inst->head)) /* [w], as all in this file */
+	hand_begin(self, at, (uintptr_t)e, given, 0);
+	if (load_relaxed(&inst->head))
 		tracked_store(&inst->tail->next, e);
 	else
 		tracked_store(&inst->head, e);
+	hand_end(self, given);
 	inst->tail = e;
 	inst->count++;
 	inst->bytes += event_bytes(e->len);
@@ -43,17 +50,18 @@ static bool same_as_last(const struct inotify *inst, const struct watch_event *e
 }
 
 /* Its `cookie` says whether it waits; a reader sees 0. */
-static void queue_overflow(struct inotify_root *root, struct inotify *inst)
+static void queue_overflow(struct slot *self, struct inotify_root *root, struct inotify *inst)
 {
 	if (inst->overflow->cookie)
 		return;
 	inst->overflow->cookie = 1;
-	queue_link(root, inst, inst->overflow);
+	queue_link(self, root, inst, inst->overflow);
 }
 
 static struct watch_event *event_new(struct slot *self, const struct watch_event *e, const char *name)
 {
-	struct watch_event *copy = page_room(self, 0, PAGE_FOR_NAMES) ? mem_alloc(self, event_size(e)) : NULL;
+	int k;
+	struct watch_event *copy = page_room(self, 0, PAGE_FOR_NAMES) ? mem_alloc_noted(self, event_size(e), &k) : NULL;
 
 	if (!copy)
 		return NULL;
@@ -72,16 +80,16 @@ void queue_add(struct slot *self, struct inotify_root *root, struct inotify *ins
 	struct watch_event *copy;
 
 	if (inst->count >= INOTIFY_EVENTS_MAX) {
-		queue_overflow(root, inst);
+		queue_overflow(self, root, inst);
 		return;
 	}
 	if (same_as_last(inst, e, name))
 		return;
 	copy = event_new(self, e, name);
 	if (copy)
-		queue_link(root, inst, copy);
+		queue_link(self, root, inst, copy);
 	else
-		queue_overflow(root, inst);
+		queue_overflow(self, root, inst);
 }
 
 void queue_tell(struct slot *self, struct inotify_root *root, const struct watch *w, uint32_t mask, uint32_t cookie,
@@ -105,6 +113,8 @@ void queue_recount(struct inotify *inst)
 
 	inst->count = 0;
 	inst->bytes = 0;
+	if (!inst->overflow) /* its end was begun */
+		return;
 	inst->overflow->cookie = 0;
 	for (; e; e = load_relaxed(&e->next)) {
 		inst->count++;
@@ -118,7 +128,20 @@ void queue_recount(struct inotify *inst)
 static void event_free(struct slot *self, struct inotify *inst, struct watch_event *e)
 {
 	if (e != inst->overflow)
-		mem_free(self, e, event_size(e));
+		mem_free_held(self, e, event_size(e));
+}
+
+/* The first event is the caller's, in the ledger but for the one that is the instance's. */
+static void queue_unlink(struct slot *self, struct inotify *inst, struct watch_event *e)
+{
+	struct watch_event *next = load_relaxed(&e->next);
+
+	if (e == inst->overflow)
+		hand_begin(self, &inst->head, (uintptr_t)next, 0, 0);
+	else
+		hand_begin_got(self, &inst->head, (uintptr_t)next, 0, e, LEDGER_MEM);
+	tracked_store(&inst->head, next);
+	hand_end(self, 0);
 }
 
 void queue_free(struct slot *self, struct inotify *inst)
@@ -126,7 +149,7 @@ void queue_free(struct slot *self, struct inotify *inst)
 	struct watch_event *e;
 
 	while ((e = load_relaxed(&inst->head))) {
-		tracked_store(&inst->head, load_relaxed(&e->next));
+		queue_unlink(self, inst, e);
 		event_free(self, inst, e);
 	}
 }
@@ -142,7 +165,7 @@ static int queue_pop(struct slot *self, struct inotify *inst, size_t room, struc
 
 	if (!err) {
 		tracked_store(&root->dirty, 1u);
-		tracked_store(&inst->head, load_relaxed(&e->next));
+		queue_unlink(self, inst, e);
 		inst->count--;
 		inst->bytes -= event_bytes(e->len);
 		if (e == inst->overflow)

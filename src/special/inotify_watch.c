@@ -6,6 +6,7 @@
  * without the lock.  inotify_priv.h says what protects what.
  */
 #include "base/hash.h"
+#include "segment/hand.h"
 #include "special/inotify_priv.h"
 
 static atomic_ptr(struct watch) * wd_chain(struct inotify_root *root, const struct inotify *inst, int wd)
@@ -143,7 +144,8 @@ static void watchers_add(struct slot *self, uint32_t by)
 struct watch *watch_new(struct slot *self, struct inotify_root *root, struct inotify *inst, struct inode *inode, uint64_t key,
 			uint32_t mask)
 {
-	struct watch *w = cache_alloc(self, CACHE_64);
+	int k;
+	struct watch *w = mem_alloc_noted(self, sizeof(*w), &k);
 	atomic_ptr(struct watch) * by_wd, *by_key = key_chain(root, key);
 
 	if (!w)
@@ -157,20 +159,28 @@ struct watch *watch_new(struct slot *self, struct inotify_root *root, struct ino
 	if (inode) /* first: see inotify_priv.h */
 		tracked_store(&inode->watches, load_relaxed(&inode->watches) | WATCHED | mask);
 	watchers_add(self, 1);
-	tracked_store(by_wd, w);
+	hand_begin(self, by_wd, (uintptr_t)w, hand_bit(k), 0);
+	tracked_store(by_wd, w); /* this one decides */
+	hand_end(self, hand_bit(k));
 	tracked_store(by_key, w);
 	tracked_store(&root->dirty, 0u);
 	return w;
 }
 
-static void unlink_wd(struct inotify_root *root, struct watch *w)
+/* It is the caller's from then on: its entry in the ledger. */
+static int unlink_wd(struct slot *self, struct inotify_root *root, struct watch *w)
 {
 	atomic_ptr(struct watch) *at = wd_chain(root, w->inst, w->wd);
+	int k = -1;
 
 	while (load_relaxed(at) && load_relaxed(at) != w)
 		at = &load_relaxed(at)->by_wd;
-	if (load_relaxed(at))
+	if (load_relaxed(at)) {
+		k = hand_begin_got(self, at, (uintptr_t)load_relaxed(&w->by_wd), 0, w, LEDGER_MEM);
 		tracked_store(at, load_relaxed(&w->by_wd));
+		hand_end(self, 0);
+	}
+	return k;
 }
 
 static void unlink_key(struct inotify_root *root, struct watch *w)
@@ -186,11 +196,12 @@ static void unlink_key(struct inotify_root *root, struct watch *w)
 /* Dirty. */
 static void watch_unlink(struct slot *self, struct inotify_root *root, struct watch *w)
 {
-	unlink_wd(root, w);
+	int k = unlink_wd(self, root, w);
+
 	unlink_key(root, w);
 	inode_hint(root, w->inode);
 	watchers_add(self, (uint32_t)-1);
-	cache_free(self, CACHE_64, w);
+	mem_free_noted(self, w, sizeof(*w), k);
 }
 
 void watch_remove(struct slot *self, struct inotify_root *root, struct watch *w)
@@ -262,9 +273,9 @@ void inotify_end(struct slot *self, struct inotify_root *root, struct inotify *i
 	queue_free(self, inst);
 	while (load_relaxed(at) && load_relaxed(at) != inst)
 		at = &load_relaxed(at)->next;
-	if (load_relaxed(at))
-		tracked_store(at, load_relaxed(&inst->next)); /* the last: dying behind it leaves the instance's memory to the check */
-	mem_free(self, inst->overflow, event_size(inst->overflow));
-	mem_free(self, inst, sizeof(*inst));
+	if (inst->overflow)
+		hand_free_from(self, (void **)&inst->overflow, NULL, inst->overflow, event_size(inst->overflow));
+	if (load_relaxed(at)) /* the last: until then whoever comes next ends it */
+		hand_free_from(self, (void **)(void *)at, load_relaxed(&inst->next), inst, sizeof(*inst));
 	tracked_store(&root->dirty, 0u);
 }

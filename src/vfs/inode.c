@@ -198,6 +198,19 @@ static struct inode *inode_parent(struct inode *inode)
 	return S_ISDIR(inode_type(inode)) ? load_relaxed(&inode->dir.parent) : NULL; /* relaxed: nobody changes it any more */
 }
 
+/* Who watches is told, and its last name let go.  It is in the ledger meanwhile, as one whose count is dead: the entry. */
+static int inode_tell(struct slot *self, struct inode *inode)
+{
+	int k = ledger_add(self, inode, LEDGER_INODE);
+
+	kill_point();
+	if (!load_relaxed(&inode->nlink)) /* relaxed, both: nobody changes it any more */
+		notify(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
+	if (load_relaxed(&inode->was))
+		opened_drop(self, &inode->was);
+	return k;
+}
+
 /*
  * The reference was the last.  Returns the parent if we held the last reference on that too.  Inside another intent (a
  * task's end) there is no room for ours: that operation's recovery cannot know of this inode, and a death leaks it.
@@ -208,13 +221,13 @@ static struct inode *inode_drop(struct slot *self, struct inode *inode)
 	uint64_t args[] = {(uintptr_t)inode, (uintptr_t)parent};
 	bool own = !load_relaxed(&self->intent.op); /* own field */
 	atomic_u32 nobody;
+	int k = -1;
 
-	if (!load_relaxed(&inode->nlink)) /* relaxed: nobody changes it any more */
-		notify(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
-	if (unlikely(load_relaxed(&inode->was))) /* the same */
-		opened_drop(self, &inode->was);
+	if (unlikely(load_relaxed(&inode->was) || load_relaxed(&self->seg->hdr->watchers))) /* relaxed: nobody changes it any more; as in notify() */
+		k = inode_tell(self, inode);
 	if (own)
 		intent_begin(self, INTENT_DROP, ARRAY_SIZE(args), args);
+	hand_forget(self, k);
 	inode_drop_steps(self, inode, own ? &self->intent.step : &nobody);
 	if (own)
 		intent_step(self, DROP_DONE);
@@ -238,6 +251,8 @@ static void inode_recover_drop(struct slot *self, struct intent *dead)
 	struct inode *inode = (struct inode *)(uintptr_t)load_acquire(&dead->arg[0]);
 	struct inode *parent = (struct inode *)(uintptr_t)load_acquire(&dead->arg[1]);
 
+	if (hand_has(intent_slot(dead), inode, LEDGER_INODE))
+		return; /* not begun: it goes from there */
 	if (load_acquire(&dead->step) == DROP_DATA)
 		inode_drop_steps(self, inode, &dead->step);
 	if (load_acquire(&dead->step) != DROP_RETIRED)
@@ -245,6 +260,15 @@ static void inode_recover_drop(struct slot *self, struct intent *dead)
 	store_release(&dead->step, DROP_DONE); /* before the put: dying in between leaks, and frees nothing twice */
 	if (parent)
 		inode_put(self, parent);
+}
+
+/* A reference of a thread that is gone; or what it was about to drop, having put the last one (inode_tell). */
+static void inode_let_go(struct slot *self, struct inode *inode)
+{
+	if (ref_read(&inode->refs) >= REF_DEAD)
+		inode_put_dead(self, inode);
+	else
+		inode_put(self, inode);
 }
 
 /* Counted references in the ledger of a thread that is gone. */
@@ -258,7 +282,7 @@ static void inode_slot_gone(struct slot *self, struct slot *gone)
 		if (!entry || (entry & 7) != LEDGER_INODE)
 			continue;
 		store_release(&gone->ledger[i], 0); /* before the put: dying in between leaks, and frees nothing twice */
-		inode_put(self, (struct inode *)(entry & ~UINT64_C(7)));
+		inode_let_go(self, (struct inode *)(entry & ~UINT64_C(7)));
 	}
 }
 

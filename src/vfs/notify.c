@@ -14,6 +14,7 @@
 #include <sys/inotify.h>
 
 #include "base/copy.h"
+#include "segment/hand.h"
 #include "vfs/vfs_priv.h"
 
 static atomic_ptr(void) notify_hook;
@@ -130,14 +131,16 @@ void notify_file_slow(struct slot *self, struct file *f, uint32_t mask)
 
 static struct opened *name_keep_epoch(struct slot *self, struct inode *dir, const char *name, size_t len)
 {
-	struct opened *o = load_relaxed(&dir->watches) ? mem_alloc(self, sizeof(*o) + len + 1) : NULL; /* as in notify() */
+	int k;
+	struct opened *o = load_relaxed(&dir->watches) ? mem_alloc_noted(self, sizeof(*o) + len + 1, &k) : NULL; /* as in notify() */
 
 	if (!o)
 		return NULL;
 	if (!inode_get_epoch(dir)) {
-		mem_free(self, o, sizeof(*o) + len + 1);
+		mem_free_noted(self, o, sizeof(*o) + len + 1, k);
 		return NULL;
 	}
+	ledger_add(self, dir, LEDGER_INODE);
 	o->dir = dir;
 	o->len = (uint32_t)len;
 	copy_bytes(o->name, name, len);
@@ -156,19 +159,41 @@ struct opened *opened_new_epoch(struct slot *self, const struct walk *k)
 	return name_keep_epoch(self, k->parent, d->name, d->len);
 }
 
+static void opened_free(struct slot *self, struct opened *o, int k, int k_dir)
+{
+	struct inode *dir = o->dir;
+
+	mem_free_noted(self, o, sizeof(*o) + o->len + 1, k);
+	hand_forget(self, k_dir);
+	inode_put(self, dir);
+}
+
+void opened_put(struct slot *self, struct opened *o)
+{
+	if (o)
+		opened_free(self, o, hand_entry(self, o), hand_find(self, o->dir, LEDGER_INODE));
+}
+
+void opened_set(struct slot *self, atomic_ptr(struct opened) * at, struct opened *o)
+{
+	uint32_t given = hand_bit(hand_entry(self, o)) | hand_bit(hand_find(self, o->dir, LEDGER_INODE));
+
+	hand_begin(self, at, (uintptr_t)o, given, 0);
+	tracked_store(at, o); /* release: pairs with notify_file_slow, and is published with what it is kept for */
+	hand_end(self, given);
+}
+
 void opened_drop(struct slot *self, atomic_ptr(struct opened) * at)
 {
 	struct opened *o = load_relaxed(at); /* the caller has it alone */
-	struct inode *dir;
+	int k[2];
 
 	if (!o)
 		return;
-	dir = o->dir;
-	ledger_add(self, dir, LEDGER_INODE);
+	hand_begin_got2(self, at, 0, o, o->dir, k);
 	tracked_store(at, (struct opened *)NULL);
-	mem_free(self, o, sizeof(*o) + o->len + 1);
-	ledger_del(self, dir);
-	inode_put(self, dir);
+	hand_end(self, 0);
+	opened_free(self, o, k[0], k[1]);
 }
 
 /* Both locked.  Directories keep none: what is open of a removed one is told to itself only. */
@@ -182,7 +207,7 @@ static void was_keep(struct slot *self, struct inode *inode, struct inode *dir, 
 	o = name_keep_epoch(self, dir, name, strlen(name));
 	epoch_exit(self);
 	if (o)
-		tracked_store(&inode->was, o); /* release: pairs with notify_file_slow */
+		opened_set(self, &inode->was, o);
 }
 
 void notify_removed_slow(struct slot *self, struct inode *inode, struct inode *dir, const char *name)

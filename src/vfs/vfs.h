@@ -520,6 +520,10 @@ static inline void notify_file(struct slot *self, struct file *f, uint32_t mask)
 void notify_kept(struct slot *self, struct inode *inode, const struct opened *o, uint32_t mask);
 /* In a section: the name that a walk found, to be kept; NULL: the inode has no other, or nobody watches there, or no memory. */
 struct opened *opened_new_epoch(struct slot *self, const struct walk *k);
+/* It is in the caller's ledger until opened_set() gives it to what keeps it in the segment, or opened_put() lets it go. */
+void opened_set(struct slot *self, atomic_ptr(struct opened) * at, struct opened *o);
+void opened_put(struct slot *self, struct opened *o);
+/* What is kept there.  May be repeated after a death. */
 void opened_drop(struct slot *self, atomic_ptr(struct opened) * at);
 
 #endif
