@@ -95,16 +95,30 @@ struct file *inotify_new(struct slot *self, uint32_t flags, int *err)
 	return f;
 }
 
+/* Not when a release that died had ended it: then its memory is another's, perhaps another instance. */
+static bool instance_is_of(struct inotify_root *root, const struct inotify *inst, const struct file *f)
+{
+	struct inotify *at = load_relaxed(&root->instances); /* [w] */
+
+	while (at && at != inst)
+		at = load_relaxed(&at->next);
+	return at && at->file == f;
+}
+
 static void inotify_release(struct slot *self, struct fd_file *head)
 {
-	struct inotify *inst = inotify_of(container_of(head, struct file, head));
-	struct inotify_root *root = segment_root(self->seg, SEG_ROOT_SPECIAL);
+	struct file *f = container_of(head, struct file, head);
+	struct inotify *inst = inotify_of(f);
+	struct inotify_root *root = inotify_lock(self);
 	char token[INOTIFY_TOKEN_PATH] = "";
 
-	if (load_acquire(&inst->token_wd)) /* pairs with inotify_token_set */
-		copy_bytes(token, inst->token, sizeof(token));
-	tracked_store(&inst->ending, 1u); /* release, both: pair with inotify_lock and end_instances */
-	tracked_add(&root->ended, 1u);
+	if (instance_is_of(root, inst, f)) {
+		if (load_acquire(&inst->token_wd)) /* pairs with inotify_token_set */
+			copy_bytes(token, inst->token, sizeof(token));
+		tracked_store(&inst->ending, 1u); /* release, both: pair with inotify_lock and end_instances */
+		tracked_add(&root->ended, 1u);
+	}
+	inotify_unlock(self, root);
 	inotify_unlock(self, inotify_lock(self)); /* ends it, if nobody has by now */
 	if (token[0])
 		sys_call3(SYS_unlink, (long)token, 0, 0);
