@@ -55,6 +55,14 @@ void check_kept_name(struct check *c, struct opened *o)
 		check_fault(c, false, "the name of an open file is damaged");
 }
 
+void check_maps_one(struct check *c, struct inode *inode)
+{
+	struct seen *s = inode ? check_inode(c, inode) : NULL;
+
+	if (s)
+		s->maps++;
+}
+
 /* ---- attributes, locks ------------------------------------------------------------------------------- */
 
 static bool chain_marked(struct check *c, xattr_link *link)
@@ -191,8 +199,28 @@ static void check_links(struct check *c, struct inode *inode, uint32_t names)
 		store_release(&inode->nlink, names);
 }
 
-static void check_one(struct check *c, struct inode *inode)
+/* Too many: somebody died between the count and the descriptor.  Too few: pages would be free while they are mapped. */
+static void check_maps(struct check *c, struct inode *inode, uint32_t found)
 {
+	uint32_t says = load_acquire(&inode->file.maps); /* pairs with ramfs_map_get */
+
+	if (!c->alone || says == found)
+		return;
+	if (says > found)
+		check_left(c, "file %llu is counted as mapped %u times and is mapped %u times", ino_of(inode), says, found);
+	else
+		check_fault(c, c->repair, "file %llu is counted as mapped %u times and is mapped %u times", ino_of(inode), says,
+			    found);
+	if (!c->repair)
+		return;
+	store_relaxed(&inode->file.maps, found + 1); /* nobody else is there */
+	ramfs_map_put(c->self, inode); /* and pages that nobody maps any more are free */
+}
+
+static void check_one(struct check *c, struct inode *inode, uint32_t maps)
+{
+	if (inode_type(inode) == S_IFREG)
+		check_maps(c, inode, maps);
 	check_kept_name(c, load_acquire(&inode->was)); /* pairs with was_keep */
 	epoch_enter(c->self);
 	if (inode_type(inode) == S_IFREG) {
@@ -222,7 +250,7 @@ static void check_parts(struct check *c)
 			s->done = true;
 			if (inode_type(s->obj) == S_IFDIR && !s->names && c->alone)
 				check_queue(c, s->obj); /* removed, and still open */
-			check_one(c, s->obj);
+			check_one(c, s->obj, s->maps);
 		}
 		check_removed(c);
 	} while (before != c->seen_count);

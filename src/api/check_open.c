@@ -23,6 +23,8 @@ static bool file_new_to_us(struct check *c, struct fd_file *head)
 		return false;
 	if (file_has_inode(file_of(head)))
 		check_holds(c, file_of(head)->inode, "an open file");
+	if (head->type == FD_TYPE_MAP)
+		check_maps_one(c, file_of(head)->inode);
 	if (head->type < FD_TYPE_USER)
 		check_kept_name(c, load_acquire(&file_of(head)->opened)); /* pairs with fd_publish */
 	return true;

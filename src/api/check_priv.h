@@ -22,6 +22,7 @@ struct seen {
 	void *obj;
 	uint32_t names; /* of an inode, in directories */
 	uint32_t refs; /* as many as its count should say */
+	uint32_t maps; /* of an inode: files of type FD_TYPE_MAP */
 	uint8_t kind;
 	bool done; /* what hangs on it was looked at */
 };
@@ -61,6 +62,8 @@ void check_count(struct check *c, struct ref *count, uint32_t should, const char
 struct seen *check_inode(struct check *c, struct inode *inode);
 /* One reference more is expected. */
 void check_holds(struct check *c, struct inode *inode, const char *who);
+/* A process maps it. */
+void check_maps_one(struct check *c, struct inode *inode);
 /* A name that an open file or its inode keeps, NULL: none. */
 void check_kept_name(struct check *c, struct opened *o);
 

@@ -9,7 +9,8 @@
  * Protection: inode.lock.  `maps` grows without it, but pages are mapped under it: whoever takes a page out and sees no map
  * did so before the mapper looked.
  * Death: whoever dies with a map has a descriptor of it in its table, which is swept after its memory is gone.  A death
- * between the count and the descriptor leaves the count too high: pages are then kept until the inode goes.
+ * between the count and the descriptor leaves the count too high: pages are then kept until the inode goes, or
+ * shelf_verify() mends it.
  * Progress: blocking on inode.lock.
  * Limits: kept pages count as used, and in no file.
  */

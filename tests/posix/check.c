@@ -122,6 +122,16 @@ static void a_count_too_high_is_left_over_and_one_too_low_is_a_fault(void **stat
 	is_mended(1, 0, "is counted 1 times and held 2 times");
 }
 
+static void a_count_of_maps_that_a_death_left_is_found_and_mended(void **state)
+{
+	struct inode *inode = inode_at("/dir/file");
+
+	(void)state;
+	store_relaxed(&inode->file.maps, 2);
+	is_mended(0, 1, "mapped 2 times");
+	assert_int_equal(load_relaxed(&inode->file.maps), 0);
+}
+
 static void what_is_nobody_s_is_taken_back(void **state)
 {
 	struct shelf_counters before, after;
@@ -251,6 +261,7 @@ int main(void)
 		CASE(a_good_shelf_has_no_faults_and_all_of_it_is_found),
 		CASE(a_wrong_number_of_links_is_told_and_mended),
 		CASE(a_count_too_high_is_left_over_and_one_too_low_is_a_fault),
+		CASE(a_count_of_maps_that_a_death_left_is_found_and_mended),
 		CASE(what_is_nobody_s_is_taken_back),
 		CASE(an_inode_that_no_name_and_no_file_holds_goes_with_its_pages),
 		CASE(a_pointer_that_leads_nowhere_is_not_followed),
