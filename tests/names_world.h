@@ -112,7 +112,7 @@ static inline bool n_exists(struct who *w, const char *path)
 /* The inode counted, as a descriptor would have it; n_put() ends it. */
 static inline int n_open(struct who *w, const char *path, int flags, uint32_t mode, struct inode **out)
 {
-	struct open_walk ow;
+	struct open_walk ow = {.keeps_name = false};
 	int err = ramfs_open(w, NULL, path, flags, mode, 0, &ow);
 
 	if (err)
