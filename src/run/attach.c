@@ -159,7 +159,7 @@ static int patch_with(const struct patch_job *job, const void *buf, size_t size,
 	return 0;
 }
 
-/* Whether scanning could help: there is no table, or none to be trusted. */
+/* Whether scanning could help: the table is not to be trusted. */
 static bool wants_scan(int rc)
 {
 	return rc == -ENOENT || rc == -ESTALE || rc == -EBADMSG || rc == -EPERM || rc == -EACCES;
@@ -176,9 +176,10 @@ static int attach_image(const struct run_image *im, const char *dir, const uint8
 	if (!rc)
 		return 0;
 	job.make = rc == -ENOENT || rc == -EBADMSG;
-	rc = dir ? table_load(im, dir, &buf, &size) : -ENOENT;
-	if (!rc)
-		rc = patch_with(&job, buf, size, result);
+	if (rc == -EMFILE || rc == -ENFILE)
+		ready_end(); /* what it kept open may be the last descriptor there is */
+	/* Whatever keeps a table from us, as a folder that is none: there is none. */
+	rc = dir && !table_load(im, dir, &buf, &size) ? patch_with(&job, buf, size, result) : -ENOENT;
 	if (wants_scan(rc)) {
 		result->scanned++;
 		rc = scan_to_table(im, dir, &buf, &size);

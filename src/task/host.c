@@ -138,8 +138,15 @@ void task_reap(struct slot *self, uint32_t pid)
 {
 	struct shelf_task *t;
 	uint64_t owner, stuck;
-	bool mine;
+	bool mine, gone;
 
+	epoch_enter(self);
+	t = find_pid(self, pid, &owner);
+	gone = t && process_gone(pid, task_owner_start(owner));
+	epoch_exit(self);
+	if (!gone)
+		return;
+	slot_reap_process(self, pid); /* its threads first: what they had in hand may be the task's */
 	do {
 		stuck = 0;
 		epoch_enter(self);

@@ -246,6 +246,9 @@ static int waiter_block(struct slot *self, struct flocks *fs, struct flock_waite
 		graph_unlock(self, root);
 		return -EDEADLK;
 	}
+	/* In the queue first: whoever finds a dead waiter there takes it off the graph too. */
+	if (!w->queued)
+		queue_append_locked(self, fs, w);
 	w->blocked_by = in_way->owner;
 	w->behind = NULL;
 	store_relaxed(&w->woken, 0); /* wakers come under the lock that we hold */
@@ -256,8 +259,6 @@ static int waiter_block(struct slot *self, struct flocks *fs, struct flock_waite
 		root->flock_graph = w;
 	}
 	graph_unlock(self, root);
-	if (!w->queued)
-		queue_append_locked(self, fs, w);
 	return 0;
 }
 

@@ -22,6 +22,14 @@ says() {
 ends 3 "exit status" run sh -c 'exit 3'
 ends 143 "a signal" sh -c "'$SHELF' run --size 64M --at '$at' -- sh -c 'kill \$\$'; exit \$?"
 ends 127 "no such program" run ./nothing
+ends 3 "exit status, started with SIGCHLD ignored" /usr/bin/python3 -c "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])" \
+	"$SHELF" run --size 64M --at "$at" -- sh -c 'exit 3'
+mkfifo "$work/fifo" && chmod 755 "$work/fifo"
+ends 126 "a FIFO is no program" run "$work/fifo"
+ends 126 "nor for a program" run sh -c "exec '$work/fifo'"
+ends 0 "without a folder for tables" env -u XDG_CACHE_HOME HOME=/dev/null "$SHELF" run --size 64M --at "$at" -- sh -c "echo x >$at/f && cat $at/f"
+ends 0 "a daemon that stays after its run goes on" sh -c "'$SHELF' run --at '$at' -- sh -c '(while [ -d /proc/\$PPID ]; do :; done; true | cat; /bin/true && echo well >$work/daemon) >/dev/null 2>&1 &'
+	for i in \$(seq 400); do [ -s '$work/daemon' ] && exit 0; sleep 0.05; done; exit 1"
 ends 1 "a shelf in a shelf" run "$SHELF" run --at "$at" true
 says "not supported" "a shelf in a shelf"
 if has busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then

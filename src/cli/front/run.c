@@ -280,7 +280,7 @@ static bool may_start(struct run *r, const char *path)
 {
 	struct library_place reached = {.prefix = r->prefix};
 	enum program_kind kind;
-	struct program_file f = {host_read, host_stat, (int)sys_call3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0)};
+	struct program_file f = {host_read, host_stat, (int)sys_call3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)};
 	struct program_head head;
 	const char *why;
 
@@ -325,7 +325,11 @@ int front_run(struct run *r)
 		return EXIT_FAILED;
 	}
 	if (!r->keep) {
-		snprintf(r->scratch, sizeof(r->scratch), "run-%ld", sys_call3(SYS_getpid, 0, 0, 0));
+		/* Others may have our pid: in another pid namespace, or of a run whose remains are still there. */
+		uint32_t random = 0;
+
+		sys_call3(SYS_getrandom, (long)&random, sizeof(random), 0);
+		snprintf(r->scratch, sizeof(r->scratch), "run-%ld-%x", sys_call3(SYS_getpid, 0, 0, 0), random);
 		r->name = r->scratch;
 	}
 	if (!find_library(r) || !find_prefix(r) || !(promise_shelf(r) || find_shelf(r)))

@@ -42,16 +42,33 @@ long front_find(const char *name, const char *dirs, char path[PATH_MAX])
 	return err;
 }
 
+/* As the kernel has it. */
+struct kernel_action {
+	unsigned long handler, flags, restorer, mask;
+};
+
+/* What it was. */
+static uintptr_t set_signal(int sig, uintptr_t handler)
+{
+	struct kernel_action action = {.handler = handler}, old = {0};
+
+	sys_call6(SYS_rt_sigaction, sig, (long)&action, (long)&old, sizeof(action.mask), 0, 0);
+	return old.handler;
+}
+
 /* What the child does, in our memory, while we wait for its exec. */
 struct child {
 	const char *path;
 	char **argv, **envp;
 	char **shell; /* the same for a script without "#!", as execvp() starts it */
+	bool ignores_children; /* SIGCHLD was ignored when we started */
 	volatile long err;
 };
 
 static void child_main(struct child *c)
 {
+	if (c->ignores_children)
+		set_signal(SIGCHLD, (uintptr_t)SIG_IGN); /* its actions are its own */
 	c->err = sys_call3(SYS_execve, (long)c->path, (long)c->argv, (long)c->envp);
 	if (c->err != -ENOEXEC)
 		return;
@@ -78,7 +95,7 @@ static long child_clone(char *stack_end, struct child *c)
 			 "	hlt\n"
 			 "1:\n"
 			 : "=a"(pid)
-			 : "a"(SYS_clone), "D"(CLONE_VM | CLONE_VFORK | SIGCHLD), "S"(stack_end), [child] "r"(child_main),
+			 : "a"(SYS_clone), "D"(CLONE_VM | CLONE_VFORK | SIGCHLD), "S"(stack_end), [child] "b"(child_main),
 			   [exit] "i"(SYS_exit_group), "d"(0)
 			 : "rcx", "r11", "memory", "cc");
 	return pid;
@@ -95,7 +112,10 @@ long front_start(char **argv, char **envp, const char *path)
 		n++;
 	{
 		char *shell[n + 2];
-		struct child c = {path, argv, envp, shell, 0};
+		struct child c = {path, argv, envp, shell, false, 0};
+
+		/* Ignored, it would take the program's status from us. */
+		c.ignores_children = set_signal(SIGCHLD, (uintptr_t)SIG_DFL) == (uintptr_t)SIG_IGN;
 
 		shell[0] = (char *)(uintptr_t)"/bin/sh";
 		shell[1] = (char *)(uintptr_t)path;
@@ -117,18 +137,6 @@ int front_wait(long pid)
 	while ((got = sys_call6(SYS_wait4, pid, (long)&status, 0, 0, 0, 0)) == -EINTR)
 		;
 	return got < 0 ? W_EXITCODE(EXIT_FAILED, 0) : status;
-}
-
-/* As the kernel has it. */
-struct kernel_action {
-	unsigned long handler, flags, restorer, mask;
-};
-
-static void set_signal(int sig, uintptr_t handler)
-{
-	struct kernel_action action = {.handler = handler};
-
-	sys_call6(SYS_rt_sigaction, sig, (long)&action, 0, sizeof(action.mask), 0, 0);
 }
 
 void front_leave_keys(void)

@@ -50,6 +50,8 @@ static int make(long promise, const char *name, struct shelf **shelf, char why[S
 		return err;
 	if (sys_call3(SYS_fstat, promise, (long)&st, 0))
 		return -EIO;
+	if (st.st_uid != (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0))
+		return -EACCES; /* its rights suffice to open the promise: the shelf would be its own */
 	o.uid = st.st_uid;
 	o.gid = st.st_gid;
 	err = shelf_create(name, &o, shelf, why);

@@ -23,15 +23,33 @@ static long receive(int from)
 	return fd;
 }
 
-/* Another could have taken the name after `shelf run` ended: it must be that process, and what it gives its own file. */
-static bool is_keeper(int to, int fd)
+/*
+ * Another could have taken the name after `shelf run` ended: it must be that process, and root's, as only root listens.  What it gives
+ * must be its own file.
+ */
+static bool is_keeper(long to)
 {
 	struct ucred peer;
 	socklen_t n = sizeof(peer);
-	struct stat st;
 
 	return !sys_call6(SYS_getsockopt, to, SOL_SOCKET, SO_PEERCRED, (long)&peer, (long)&n, 0) &&
-	       (uint32_t)peer.pid == runtime.keeper && !sys_call3(SYS_fstat, fd, (long)&st, 0) && st.st_uid == peer.uid;
+	       (uint32_t)peer.pid == runtime.keeper && peer.uid == 0;
+}
+
+static long ask(long to)
+{
+	struct stat st;
+	long fd;
+
+	if (!is_keeper(to) ||
+	    sys_call6(SYS_sendto, to, (long)(runtime.key + RUN_KEY_NAME), RUN_KEY_SECRET, MSG_NOSIGNAL, 0, 0) != RUN_KEY_SECRET)
+		return -EACCES;
+	fd = receive((int)to);
+	if (fd >= 0 && (sys_call3(SYS_fstat, fd, (long)&st, 0) || st.st_uid != 0)) {
+		sys_call3(SYS_close, fd, 0, 0);
+		fd = -EACCES;
+	}
+	return fd;
 }
 
 long run_ask_segment(void)
@@ -45,13 +63,8 @@ long run_ask_segment(void)
 	to = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (to < 0)
 		return to;
-	if (!sys_call3(SYS_connect, to, (long)&address, (long)n) &&
-	    sys_call6(SYS_sendto, to, (long)(runtime.key + RUN_KEY_NAME), RUN_KEY_SECRET, MSG_NOSIGNAL, 0, 0) == RUN_KEY_SECRET)
-		fd = receive((int)to);
-	if (fd >= 0 && !is_keeper((int)to, (int)fd)) {
-		sys_call3(SYS_close, fd, 0, 0);
-		fd = -EACCES;
-	}
+	if (!sys_call3(SYS_connect, to, (long)&address, (long)n))
+		fd = ask(to);
 	sys_call3(SYS_close, to, 0, 0);
 	return fd;
 }

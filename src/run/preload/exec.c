@@ -352,7 +352,7 @@ static long exec_open(struct exec_call *c, struct route *rt, struct program_file
 			run_attach_shelf();
 		return SERVED(exec_open_ours(rt, im));
 	}
-	fd = sys_call6(SYS_openat, rt->dirfd, (long)rt->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	fd = sys_call6(SYS_openat, rt->dirfd, (long)rt->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0); /* it may be a FIFO */
 	if (fd < 0 && c->flags & AT_EMPTY_PATH && !*rt->path)
 		fd = sys_call6(SYS_fcntl, rt->dirfd, F_DUPFD_CLOEXEC, 3, 0, 0, 0);
 	*im = image_of(false, fd);

@@ -89,7 +89,7 @@ static long spawn(struct run_regs *r, uint64_t flags)
 
 	/* A child in our memory must not be the one who attaches: the slot would be its own, and ours when it is gone. */
 	if (flags & CLONE_VM && !attached() && !proc_here()->borrowed)
-		run_attach_shelf();
+		run_attach_try(); /* or it uses nothing of the shelf, or ends when it does */
 	s = spawn_push();
 	map_fork_begin(flags & CLONE_VM);
 	err = s ? spawn_fill(s, r, flags) : -EAGAIN;
@@ -203,6 +203,8 @@ static void give_up_slot(void)
 
 	me->in_call = 0;
 	me->pending = 0;
+	me->beyond_limit = 0;
+	me->text_used = false;
 	slot_tls_disown();
 }
 
@@ -223,13 +225,12 @@ void run_hand_over(void)
 	call_leave();
 }
 
-/* Another thread of ours may end the process, so a thread does not wait with it. */
+/* At once: we may be killed, and then the child would be without. */
 static void note_child(struct shelf_task *t, uint32_t pid)
 {
 	run_thread.child = t;
 	run_thread.child_pid = pid;
-	if (load_relaxed(&runtime.threads) != 1) /* changed only before a thread starts */
-		run_hand_over();
+	run_hand_over();
 }
 
 static void parent_after(struct run_spawn *s, long result)
