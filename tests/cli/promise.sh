@@ -13,10 +13,10 @@ run() {
 
 # who needs none makes none
 status 0 "a program that does not use the shelf" run sh -c 'echo "$SHELF_SHM_DIR"/*'
-check "has a promise, and no shelf" grep -qxE '[^ ]*/shelf-promise\.run-[0-9]+' .out
+check "has a promise, and no shelf" grep -qxE '[^ ]*/shelf-promise\.run-[0-9]+-[0-9a-f]+' .out
 nothing_left "a promise"
 status 0 "one that does" run sh -c 'echo x >shelf/f && ls "$SHELF_SHM_DIR"'
-check "has one" grep -qxE 'shelf\.run-[0-9]+' .out
+check "has one" grep -qxE 'shelf\.run-[0-9]+-[0-9a-f]+' .out
 nothing_left "a shelf"
 status 0 "a shelf of its own size" "$SHELF" run --size 64M --at shelf -- "$SHELF" ls
 check "is made at once" grep -qE 'run-.*64M' .out

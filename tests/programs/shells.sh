@@ -84,7 +84,8 @@ ulimit -n 50; for i in 1 2 3 4 5 6 7 8; do eval "exec $i<d/1" 2>/dev/null; done
 
 each_shell "children in the background" '
 for i in 1 2 3 4 5 6 7 8; do (seq $((i * 100)) >f$i) & done; wait; wc -l f? | tail -1
-sleep 60 >held & p=$!; echo x >>held; kill $p; wait $p; echo $?; cat held
+mkfifo up; (echo >up; exec sleep 60) >held & p=$!; read x <up; echo x >>held
+{ kill $p; wait $p; } 2>/dev/null; echo $?; cat held; rm up # what a shell says of it, and whether, is its own affair
 echo start >log; for i in 1 2 3 4; do (j=0; while [ $j -lt 50 ]; do echo "line of some length $i" >>log; j=$((j + 1)); done) & done; wait
 sort log | uniq -c; rm log
 '
