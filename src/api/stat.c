@@ -137,7 +137,7 @@ int shelf_lstat(struct shelf_task *t, const char *path, struct stat *st)
 
 int shelf_fstat(struct shelf_task *t, int fd, struct stat *st)
 {
-	struct slot *self;
+	struct slot *self = NULL; /* gcc 12 at -O3 does not see that it is set where 0 is returned */
 	struct attr a;
 	int err = attr_fd(t, fd, &a, &self);
 
