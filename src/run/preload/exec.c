@@ -163,7 +163,6 @@ static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, 
 	library_env_take(&library, (char **)(uintptr_t)c->envp, runtime.library, c->early);
 	if (library_env_size(&library) > MAX_OURS)
 		return -E2BIG;
-	run_hand_over();
 	if (attached() && run_has_nothing())
 		let_go();
 

@@ -85,8 +85,6 @@ static long spawn(struct run_regs *r, uint64_t flags)
 	struct run_spawn *s;
 	long err;
 
-	run_hand_over();
-
 	/* A child in our memory must not be the one who attaches: the slot would be its own, and ours when it is gone. */
 	if (flags & CLONE_VM && !attached() && !proc_here()->borrowed)
 		run_attach_try(); /* or it uses nothing of the shelf, or ends when it does */
@@ -156,7 +154,6 @@ static void child_of_fork(struct run_spawn *s)
 
 	slot_after_fork();
 	me->depth = 0;
-	me->child = NULL;
 	map_after_fork();
 	me->in_call = 0;
 	run_attach_after_fork();
@@ -209,28 +206,14 @@ static void give_up_slot(void)
 }
 
 /*
- * Until a fork's child has taken its task over it is ours, and who sweeps after us would take it for what we left: a
- * parent that ends at once, as those of daemons do, hands it over first.
+ * Until a fork's child has taken its task over it is ours, and who sweeps after us would take it for what we left: so it is
+ * handed over at once, as we may end or be killed before the child runs.
  */
-void run_hand_over(void)
+static void hand_over(struct shelf_task *t, uint32_t pid)
 {
-	struct run_thread *me = &run_thread;
-	struct shelf_task *t = me->child;
-
-	if (!t || !attached())
-		return;
-	me->child = NULL;
 	call_enter();
-	task_hand_over(t, me->child_pid, slot_start_time_of(me->child_pid));
+	task_hand_over(t, pid, slot_start_time_of(pid));
 	call_leave();
-}
-
-/* At once: we may be killed, and then the child would be without. */
-static void note_child(struct shelf_task *t, uint32_t pid)
-{
-	run_thread.child = t;
-	run_thread.child_pid = pid;
-	run_hand_over();
 }
 
 static void parent_after(struct run_spawn *s, long result)
@@ -244,7 +227,7 @@ static void parent_after(struct run_spawn *s, long result)
 	if (s->child.task && (result < 0 || (s->shares_memory && !s->child.adopted)))
 		SERVED(shelf_task_exit(s->child.task));
 	else if (s->child.task && !s->shares_memory)
-		note_child(s->child.task, (uint32_t)result);
+		hand_over(s->child.task, (uint32_t)result);
 }
 
 /* The entry of this process: those above it are of children that are gone. */
@@ -284,9 +267,6 @@ static long after_spawn(struct run_regs *r)
 static long serve_exit_group(struct run_regs *r)
 {
 	struct run_proc *p = proc_here();
-
-	if (!p->borrowed)
-		run_hand_over();
 
 	/* Other threads may be in calls: then whoever waits for us takes the task apart. */
 	if (p->task && (p->borrowed || load_relaxed(&runtime.threads) == 1)) {

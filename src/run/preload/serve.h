@@ -69,8 +69,6 @@ struct run_thread {
 	uintptr_t map_missed; /* a page of a map that was not there in a call: map_fault.c; 0: none */
 	bool map_missed_write;
 	bool map_forking; /* map_table's lock is held around a fork */
-	struct shelf_task *child; /* of the last fork, which may not have taken it over yet: fork.c */
-	uint32_t child_pid;
 	uint32_t depth; /* of spawn */
 	struct run_spawn *spawn; /* SPAWN_DEPTH of them, mapped at the first fork */
 };
@@ -311,7 +309,6 @@ void serve_exec_init(void);
 void path_text_leave(void);
 void path_text_after_fork(void);
 void run_thread_ends(void); /* the thread's slot is given back */
-void run_hand_over(void); /* before we end or become another image: the last child's task is its own */
 /* Nothing open, mapped or stood in that a child or a new image would have from us. */
 bool run_has_nothing(void);
 
