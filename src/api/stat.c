@@ -59,11 +59,12 @@ static int attr_path(struct shelf_task *t, int dirfd, const char *path, int flag
 	bool living;
 	int err;
 
+	/* Linux from 6.11 on does not look at the other flags of a descriptor's stat. */
+	if ((flags & AT_EMPTY_PATH) && (!path || !*path) && dirfd >= 0)
+		return attr_fd(t, dirfd, a, self);
 	if (flags & ~STAT_FLAGS)
 		return -EINVAL;
 	if (flags & AT_EMPTY_PATH) {
-		if ((!path || !*path) && dirfd != AT_FDCWD)
-			return attr_fd(t, dirfd, a, self);
 		path = path ? path : "";
 		walk |= WALK_EMPTY_PATH;
 	}
