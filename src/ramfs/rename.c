@@ -346,6 +346,14 @@ static void rename_unprepare(struct renaming *r)
 	r->whiteout = NULL;
 }
 
+static int rename_lock(struct renaming *r)
+{
+	int err = rename_lock_dirs(r, rename_wants_big(r));
+
+	/* The old name is looked up before it shows that the target's directory is removed. */
+	return err == -ENOENT && r->from.last_len > NAME_LIMIT ? walk_name_too_long(r->from.parent) : err;
+}
+
 int ramfs_rename(struct who *w, struct inode *from_start, const char *from, struct inode *to_start, const char *to,
 		 unsigned flags)
 {
@@ -368,7 +376,7 @@ int ramfs_rename(struct who *w, struct inode *from_start, const char *from, stru
 		if (!err)
 			err = rename_prepare_epoch(&r);
 		if (!err)
-			err = rename_lock_dirs(&r, rename_wants_big(&r));
+			err = rename_lock(&r);
 		if (err)
 			epoch_exit(w->self);
 		else

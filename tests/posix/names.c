@@ -299,8 +299,9 @@ static void removed_directories_take_no_names(void **state)
 {
 	struct px *px = *state;
 	struct shelf_task *t = px->t;
-	char cwd[40];
+	char cwd[40], long_name[NAME_MAX + 3] = "";
 
+	memset(long_name, 'x', NAME_MAX + 1);
 	shelf_mkdir(t, "d", 0755);
 	px_write_file(t, "f", "");
 	assert_int_equal(shelf_rmdir(t, "d/."), -EINVAL);
@@ -315,6 +316,11 @@ static void removed_directories_take_no_names(void **state)
 	assert_int_equal(create(t, "x"), -ENOENT);
 	assert_int_equal(shelf_mkdir(t, "x", 0755), -ENOENT);
 	assert_int_equal(shelf_symlink(t, "x", "y"), -ENOENT);
+	assert_int_equal(shelf_rename(t, "/f", "x"), -ENOENT);
+	assert_int_equal(shelf_rename(t, long_name, "/x"), -ENOENT);
+	memmove(long_name + 1, long_name, NAME_MAX + 2);
+	long_name[0] = '/';
+	assert_int_equal(shelf_rename(t, long_name, "x"), -ENAMETOOLONG); /* the old name is looked up first */
 	assert_int_equal(shelf_getcwd(t, cwd, sizeof(cwd)), -ENOENT);
 	assert_int_equal(create(t, "/f/x"), -ENOTDIR);
 	assert_int_equal(shelf_chdir(t, "/"), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lockstep_fd.c - operations on descriptors and open files. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
@@ -174,6 +175,8 @@ void ls_do_ioctl(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
 		r->hash = ls_hash(1, arg, sizeof(arg));
 }
 
+#define GETLK_END 100000 /* where locks are drawn */
+
 /* ---- locks ------------------------------------------------------------------------------------------- */
 
 static void fill_lock(const struct ls_op *o, struct flock *fl)
@@ -210,9 +213,78 @@ void ls_do_ofd_lock(struct ls_side *s, const struct ls_op *o, struct ls_result *
 	lock_call(s, o, r, F_OFD_SETLK);
 }
 
+/*
+ * Where several locks are in the way POSIX leaves open which of them is told.  So ask again to both sides of each
+ * one told: what is compared is which bytes are held, and how.
+ */
+struct getlk {
+	struct ls_side *s;
+	const struct ls_op *o;
+	struct ls_result *r;
+	int cmd;
+	short type;
+	struct held {
+		int64_t start, end, type;
+	} held; /* told last: neighbours are one */
+};
+
+static void getlk_note(struct getlk *g, int64_t start, int64_t end, short type)
+{
+	struct ls_result *r = g->r;
+	size_t used = strlen(r->text);
+
+	if (g->held.end == start && g->held.type == type) {
+		g->held.end = end;
+		return;
+	}
+	if (g->held.end) {
+		r->hash = ls_hash(r->hash, &g->held, sizeof(g->held));
+		snprintf(r->text + used, sizeof(r->text) - used, " %s %lld-%lld", g->held.type == F_WRLCK ? "w" : "r",
+			 (long long)g->held.start, (long long)g->held.end); /* may be cut: the hash has all */
+	}
+	g->held = (struct held){start, end, type};
+}
+
+static void getlk_range(struct getlk *g, int64_t from, int64_t to)
+{
+	struct flock fl = {.l_type = g->type, .l_whence = SEEK_SET, .l_start = from, .l_len = to - from};
+	int64_t start, end;
+
+	if (from >= to)
+		return;
+	if (do_fcntl(g->s, g->o->fd, g->cmd, (uintptr_t)&fl))
+		g->r->ret = -EIO;
+	if (g->r->ret || fl.l_type == F_UNLCK)
+		return;
+	start = fl.l_start > from ? fl.l_start : from;
+	end = fl.l_len && fl.l_start + fl.l_len < to ? fl.l_start + fl.l_len : to;
+	if (start >= end) { /* none of the bytes asked about */
+		g->r->ret = -EIO;
+		return;
+	}
+	getlk_range(g, from, start);
+	getlk_note(g, start, end, fl.l_type);
+	getlk_range(g, end, to);
+}
+
 void ls_do_getlk(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
 {
-	lock_call(s, o, r, o->r[6] % 2 ? F_GETLK : F_OFD_GETLK);
+	struct getlk g = {.s = s, .o = o, .r = r, .cmd = o->r[6] % 2 ? F_GETLK : F_OFD_GETLK};
+	struct flock fl;
+
+	fill_lock(o, &fl);
+	g.type = fl.l_type;
+	r->ret = do_fcntl(s, o->fd, g.cmd, (uintptr_t)&fl);
+	if (r->ret)
+		return;
+	snprintf(r->text, sizeof(r->text), "type %d whence %d", fl.l_type, fl.l_whence);
+	if (fl.l_type == F_UNLCK) {
+		r->hash = ls_hash(1, &fl.l_start, sizeof(fl.l_start));
+		r->hash = ls_hash(r->hash, &fl.l_len, sizeof(fl.l_len));
+		return;
+	}
+	getlk_range(&g, 0, GETLK_END);
+	getlk_note(&g, 0, 0, F_UNLCK); /* the last one */
 }
 
 void ls_do_flock(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
