@@ -309,6 +309,7 @@ struct shelf_counters {
 	uint64_t size_pages, used_pages, committed_pages;
 	uint64_t inodes, files_open, tasks, threads;
 	uint64_t epoch, retired_waiting;
+	uint64_t calls_past; /* system calls that `shelf run --strict` saw go past the shelf */
 	uint32_t poisoned;
 	char poison_reason[128];
 };

@@ -38,6 +38,7 @@ int shelf_counters(struct shelf *shelf, struct shelf_counters *out)
 	out->threads = threads_live(seg);
 	out->epoch = load_relaxed(&epoch_root_of(self)->global); /* relaxed, both: statistics */
 	out->retired_waiting = load_relaxed(&epoch_root_of(self)->waiting);
+	out->calls_past = load_relaxed(&seg->hdr->calls_past); /* statistics */
 	out->poisoned = load_acquire(&seg->hdr->poison); /* pairs with segment_poison: the reason is there */
 	if (out->poisoned)
 		memcpy(out->poison_reason, seg->hdr->poison_reason, sizeof(out->poison_reason) - 1);

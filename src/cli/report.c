@@ -107,10 +107,10 @@ static void print_json(const struct view *v, bool first)
 	printf(",\"size\":%" PRIu64 ",\"used\":%" PRIu64 ",\"committed\":%" PRIu64
 	       ",\"inodes\":%" PRIu64 ",\"files_open\":%" PRIu64 ",\"tasks\":%" PRIu64
 	       ",\"threads\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"retired_waiting\":%" PRIu64
-	       ",\"poisoned\":%s,\"poison_reason\":",
+	       ",\"calls_past\":%" PRIu64 ",\"poisoned\":%s,\"poison_reason\":",
 	       v->c.size_pages * PAGE, v->c.used_pages * PAGE, v->c.committed_pages * PAGE,
 	       v->c.inodes, v->c.files_open, v->c.tasks, v->c.threads, v->c.epoch,
-	       v->c.retired_waiting, v->c.poisoned ? "true" : "false");
+	       v->c.retired_waiting, v->c.calls_past, v->c.poisoned ? "true" : "false");
 	json_string(stdout, v->c.poison_reason);
 	fputs("}", stdout);
 }
@@ -167,6 +167,8 @@ static void print_stat(const struct view *v)
 	       v->name, size, used, committed, v->c.inodes, v->c.files_open, v->c.tasks,
 	       v->c.threads, v->c.epoch, v->c.retired_waiting, v->c.poisoned ? "damaged: " : "good",
 	       v->c.poison_reason);
+	if (v->c.calls_past)
+		printf("past the shelf    %" PRIu64 " system calls, told by shelf run --strict\n", v->c.calls_past);
 }
 
 typedef void print_fn(const struct view *v);

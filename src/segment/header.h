@@ -34,6 +34,7 @@ struct seg_header {
 	atomic_u32 ready; /* release by the creator; attachers wait for it */
 	atomic_u32 poison;
 	char poison_reason[128];
+	atomic_u64 calls_past; /* system calls that `shelf run --strict` saw go past the shelf: statistics */
 
 	/* numbers handed out in ranges */
 	_Alignas(CACHE_LINE) atomic_u64 next_ino;

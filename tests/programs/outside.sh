@@ -58,6 +58,12 @@ ends 7 "options with =, and shortened" "$SHELF" run --si=64M --a "$at" --stri sh
 ends 2 "a beginning of two options" "$SHELF" run --s 64M true
 ends 2 "--strict with a value" "$SHELF" run --strict=1 true
 says "no value is wanted" "--strict with a value"
+ends 0 "calls past the shelf, with nobody to tell" "$SHELF" run --strict --name past --at "$at" -- sh -c "echo x >$at/f && $SRC_BIN/past_shelf $at/f 2>/dev/null"
+"$SHELF" stat past >"$work/err"
+says "2 system calls, told by shelf run --strict" "calls past the shelf"
+"$SHELF" rm past
+ends 0 "calls past the shelf" "$SHELF" run --strict --at "$at" -- sh -c "echo x >$at/f && $SRC_BIN/past_shelf $at/f"
+says "openat at 0x" "calls past the shelf"
 ends 2 "--name without one" "$SHELF" run --name
 says "a value is wanted" "--name without one"
 ends 2 "a bad size" "$SHELF" run --size 12Q true

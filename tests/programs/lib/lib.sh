@@ -102,10 +102,11 @@ side() {
 	if [ "$way" = shelf ]; then
 		chmod 555 "$top"
 		rm -f "$base/shelf.t" && "$SHELF" create --size "${size:-512M}" t >"$work/made" 2>&1 || cat "$work/made" >&2
-		set -- "$SHELF" run --name t --at "$top" -- "$@"
+		set -- "$SHELF" run ${SHELF_PROGRAMS_STRICT:+--strict} --name t --at "$top" -- "$@"
 	fi
 	"$@" >"$work/$way/out.raw" 2>"$work/$way/err.raw" </dev/null
 	echo $? >"$work/$way/status"
+	[ "$way" = tmpfs ] || nothing_past
 	for what in out err; do
 		sed "s,$top,@,g${edit:+;$edit}" "$work/$way/$what.raw" >"$work/$way/$what"
 	done
@@ -116,6 +117,16 @@ side() {
 		top=$work/shelf/got
 	fi
 	manifest "$top" "$base/$way" >"$work/$way/tree"
+}
+
+# SHELF_PROGRAMS_STRICT=1: all runs are with --strict, and no call may go past the shelf.
+nothing_past() {
+	[ -n "${SHELF_PROGRAMS_STRICT:-}" ] || return 0
+	"$SHELF" stat --json t >"$work/counters"
+	if ! grep -q '"calls_past":0,' "$work/counters"; then
+		grep 'shelf run --strict:' "$work/shelf/err.raw" "$work/shelf/out.raw" >"$work/past"
+		fail "calls went past the shelf" "$work/past"
+	fi
 }
 
 # manifest DIR: kind, mode, links, size, contents and name of each file below.

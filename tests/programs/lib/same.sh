@@ -14,7 +14,7 @@ same() {
 	rm -rf "${tmpfs:?}"/*
 	"$program" "$tmpfs" "$@" >"$work/tmpfs.out" 2>&1
 	echo "status $?" >>"$work/tmpfs.out"
-	"$SHELF" run --size 128M --at "$work/at" -- "$program" "$work/at" "$@" >"$work/shelf.out" 2>&1
+	"$SHELF" run ${SHELF_PROGRAMS_STRICT:+--strict} --size 128M --at "$work/at" -- "$program" "$work/at" "$@" >"$work/shelf.out" 2>&1
 	echo "status $?" >>"$work/shelf.out"
 	if cmp -s "$work/tmpfs.out" "$work/shelf.out"; then
 		passed=$((passed + 1))
