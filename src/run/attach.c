@@ -112,10 +112,19 @@ static void count_in(struct attach_result *result, const struct patch_count *n)
 	result->count.left += n->left;
 }
 
-static int ready_use(const struct run_image *im, const char *dir, const uint8_t *wanted, struct attach_result *result)
+/* What is known of an image, and what is wanted. */
+struct patch_job {
+	const struct run_image *im;
+	const char *dir; /* of tables and ready copies, or NULL */
+	const uint8_t *wanted;
+	bool own; /* the ready copy that others made cannot be used */
+	bool make, bad; /* there is no ready copy; or none that holds */
+};
+
+static int ready_use(const struct patch_job *job, struct attach_result *result)
 {
 	struct patch_count n;
-	int rc = ready_map(im, dir, wanted, &n);
+	int rc = ready_map(job->im, job->dir, job->wanted, job->own, &n);
 
 	if (rc)
 		return rc;
@@ -124,14 +133,6 @@ static int ready_use(const struct run_image *im, const char *dir, const uint8_t 
 	count_in(result, &n);
 	return 0;
 }
-
-/* What is known of an image, and what is wanted. */
-struct patch_job {
-	const struct run_image *im;
-	const char *dir; /* of tables and ready copies, or NULL */
-	const uint8_t *wanted;
-	bool make; /* there is no ready copy */
-};
 
 /* Opens the table in BUF and patches; an image that is patched keeps its table for detaching. */
 static int patch_with(const struct patch_job *job, const void *buf, size_t size, struct attach_result *result)
@@ -143,8 +144,7 @@ static int patch_with(const struct patch_job *job, const void *buf, size_t size,
 	if (!rc && kept_count == KEPT_MAX)
 		rc = -ENOSPC;
 	/* A folder that cannot be written, or a library that cannot be done so, costs each start more, no more. */
-	if (!rc && job->make && !ready_make(job->im, c, job->dir, job->wanted) &&
-	    !ready_use(job->im, job->dir, job->wanted, result)) {
+	if (!rc && job->make && !ready_make(job->im, c, job->dir, job->wanted, job->own, job->bad) && !ready_use(job, result)) {
 		table_unload(buf, size);
 		return 0;
 	}
@@ -168,14 +168,19 @@ static bool wants_scan(int rc)
 static int attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
 			struct attach_result *result)
 {
-	struct patch_job job = {im, dir, wanted, false};
+	struct patch_job job = {.im = im, .dir = dir, .wanted = wanted};
 	const void *buf = NULL;
 	size_t size;
-	int rc = dir ? ready_use(im, dir, wanted, result) : -ENOTSUP;
+	int rc = dir ? ready_use(&job, result) : -ENOTSUP;
 
+	if (rc == -EACCES) {
+		job.own = true;
+		rc = ready_use(&job, result);
+	}
 	if (!rc)
 		return 0;
-	job.make = rc == -ENOENT || rc == -EBADMSG;
+	job.bad = rc == -EBADMSG;
+	job.make = job.bad || rc == -ENOENT;
 	if (rc == -EMFILE || rc == -ENFILE)
 		ready_end(); /* what it kept open may be the last descriptor there is */
 	/* Whatever keeps a table from us, as a folder that is none: there is none. */

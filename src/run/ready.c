@@ -25,13 +25,14 @@ union scratch {
 	struct ready_tail tail;
 };
 
-uint64_t ready_key(const struct stat *source, const uint8_t *wanted, uint32_t first)
+uint64_t ready_key(const struct stat *source, const uint8_t *wanted, uint32_t first, bool own)
 {
 	const struct {
 		uint64_t size, time, ns, wanted;
 		uint32_t version, first;
+		uint64_t user;
 	} of = {(uint64_t)source->st_size, (uint64_t)source->st_mtim.tv_sec, (uint64_t)source->st_mtim.tv_nsec,
-		table_sum_of(wanted, RUN_NUMBERS), READY_VERSION, first};
+		table_sum_of(wanted, RUN_NUMBERS), READY_VERSION, first, own ? 1 + (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0) : 0};
 
 	return table_sum_of((const uint8_t *)&of, sizeof(of));
 }
@@ -92,7 +93,7 @@ static bool tail_holds(const struct ready_tail *t, const struct run_image *im, u
 }
 
 /* Opens the copy; its last page is in SCRATCH then. */
-static long open_copy(const struct run_image *im, const char *dir, const uint8_t *wanted, union scratch *scratch)
+static long open_copy(const struct run_image *im, const char *dir, const uint8_t *wanted, bool own, union scratch *scratch)
 {
 	struct stat source;
 	size_t size;
@@ -101,13 +102,13 @@ static long open_copy(const struct run_image *im, const char *dir, const uint8_t
 
 	if (rc < 0)
 		return -ESTALE;
-	key = ready_key(&source, wanted, slots_next_page());
+	key = ready_key(&source, wanted, slots_next_page(), own);
 	rc = kept_path(im, dir, key, 16, READY_ENDING, scratch->path);
 	if (rc)
 		return rc;
 	fd = kept_open(scratch->path, READY_MAX, &size);
 	if (fd < 0)
-		return fd;
+		return fd == -EPERM || fd == -ELOOP ? -EACCES : fd;
 	rc = sys_call6(SYS_pread64, fd, (long)&scratch->tail, sizeof(scratch->tail), (long)(size - PAGE_BYTES), 0, 0);
 	if (rc == sizeof(scratch->tail) && tail_holds(&scratch->tail, im, key, size))
 		return fd;
@@ -180,7 +181,7 @@ static int map_copy(const struct run_image *im, const struct ready_tail *t, long
 	return rc;
 }
 
-int ready_map(const struct run_image *im, const char *dir, const uint8_t *wanted, struct patch_count *n)
+int ready_map(const struct run_image *im, const char *dir, const uint8_t *wanted, bool own, struct patch_count *n)
 {
 	union scratch scratch;
 	long fd;
@@ -190,7 +191,7 @@ int ready_map(const struct run_image *im, const char *dir, const uint8_t *wanted
 		return -ENOTSUP;
 	if (text_untouched(im, scratch.map))
 		return -EPERM;
-	fd = open_copy(im, dir, wanted, &scratch);
+	fd = open_copy(im, dir, wanted, own, &scratch);
 	if (fd < 0)
 		return (int)fd;
 	rc = map_copy(im, &scratch.tail, fd);

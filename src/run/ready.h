@@ -25,16 +25,20 @@
 
 #define READY_DISTANCE 0x0f000000u
 
-/* Maps the copy that is kept in DIR.  0, or an error with nothing changed: -ENOENT or -EBADMSG, there is none that holds. */
-int ready_map(const struct run_image *im, const char *dir, const uint8_t *wanted, struct patch_count *n);
+/*
+ * Maps the copy that is kept in DIR.  0, or an error with nothing changed: -ENOENT or -EBADMSG, there is none that holds; -EACCES:
+ * there is one that this user may not read or not trust.  Then he has one of his OWN.
+ */
+int ready_map(const struct run_image *im, const char *dir, const uint8_t *wanted, bool own, struct patch_count *n);
 
 /* After the last one: closes what they share. */
 void ready_end(void);
 
 /*
  * Makes it.  C is where table_open left it; the text is as it was loaded.  -ENOTSUP: a site cannot take the longer jump,
- * or refers to its surroundings; -ESTALE: memory, table and file are not of one library.
+ * or refers to its surroundings; -ESTALE: memory, table and file are not of one library.  BAD: one that does not hold is in its
+ * place.  Nothing is begun where no file can be made.
  */
-int ready_make(const struct run_image *im, struct table_cursor c, const char *dir, const uint8_t *wanted);
+int ready_make(const struct run_image *im, struct table_cursor c, const char *dir, const uint8_t *wanted, bool own, bool bad);
 
 #endif

@@ -192,10 +192,21 @@ static int copy_fill(struct copy *copy, long fd, struct table_cursor c, const ui
 	return rc;
 }
 
-static int make_from(const struct run_image *im, long fd, struct table_cursor c, const char *dir, const uint8_t *wanted)
+static int fill_and_save(struct copy *copy, long fd, struct table_cursor c, const uint8_t *wanted, const struct kept_new *k, const char *path)
+{
+	int rc = copy_fill(copy, fd, c, wanted);
+
+	if (!rc)
+		return kept_end(k, path, copy->bytes, copy->size, true);
+	kept_drop(k);
+	return rc;
+}
+
+static int make_from(const struct run_image *im, long fd, struct table_cursor c, const char *dir, const uint8_t *wanted, bool own, bool bad)
 {
 	struct copy copy = {.im = im};
 	char path[PATH_MAX];
+	struct kept_new k;
 	struct stat source;
 	uint32_t sites;
 	uint64_t key;
@@ -203,28 +214,35 @@ static int make_from(const struct run_image *im, long fd, struct table_cursor c,
 
 	if (count < 0 || rc)
 		return count < 0 ? count : rc;
-	key = ready_key(&source, wanted, slots_next_page());
+	key = ready_key(&source, wanted, slots_next_page(), own);
 	rc = kept_path(im, dir, key, 16, READY_ENDING, path);
-	if (!rc)
-		rc = copy_begin(&copy, &source, (uint32_t)count);
+	if (!rc && bad)
+		rc = (int)sys_call3(SYS_unlink, (long)path, 0, 0);
+	if (!rc || rc == -ENOENT) /* another process has removed it */
+		rc = kept_begin(&k, path);
 	if (rc)
 		return rc;
+	rc = copy_begin(&copy, &source, (uint32_t)count);
+	if (rc) {
+		kept_drop(&k);
+		return rc;
+	}
 	fill_tail(&copy, key, sites, (uint32_t)count);
-	rc = copy_fill(&copy, fd, c, wanted);
-	if (!rc)
-		rc = kept_save(path, copy.bytes, copy.size, true);
+	rc = fill_and_save(&copy, fd, c, wanted, &k, path);
 	sys_call3(SYS_munmap, (long)copy.bytes, (long)copy.size, 0);
 	return rc;
 }
 
-int ready_make(const struct run_image *im, struct table_cursor c, const char *dir, const uint8_t *wanted)
+int ready_make(const struct run_image *im, struct table_cursor c, const char *dir, const uint8_t *wanted, bool own, bool bad)
 {
 	long fd = sys_call3(SYS_open, (long)im->path, O_RDONLY | O_CLOEXEC, 0);
 	int rc;
 
 	if (fd < 0)
 		return (int)fd;
-	rc = make_from(im, fd, c, dir, wanted);
+	rc = make_from(im, fd, c, dir, wanted, own, bad);
 	sys_call3(SYS_close, fd, 0, 0);
+	if (!rc)
+		kept_sweep(dir);
 	return rc;
 }

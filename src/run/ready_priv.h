@@ -32,8 +32,8 @@ struct ready_tail {
 
 _Static_assert(sizeof(struct ready_tail) <= PAGE_BYTES, "ready_priv.h");
 
-/* Of which file, numbers and slots a copy is: FIRST is its first slot. */
-uint64_t ready_key(const struct stat *source, const uint8_t *wanted, uint32_t first);
+/* Of which file, numbers and slots a copy is: FIRST is its first slot; and whose it is, if that is one user's own. */
+uint64_t ready_key(const struct stat *source, const uint8_t *wanted, uint32_t first, bool own);
 uint64_t ready_sum(const struct ready_tail *tail);
 
 static inline uint32_t ready_text_start(const struct run_image *im)

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -333,8 +334,140 @@ static void copies_that_others_may_write_to_are_not_used(void **state)
 	(void)state;
 	assert_int_equal(run_child(makes_them), 0);
 	each_file(READY_ENDING, let_others_write);
+	assert_int_equal(run_child(has_them), 0); /* new ones, beside them */
+	assert_int_equal(each_file(READY_ENDING, NULL), 4);
+	each_file(READY_ENDING, let_others_write);
 	assert_int_equal(run_child(patches_libc), 0);
 }
+
+static void become_another(void)
+{
+	CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+	CHECK(prctl(PR_SET_DUMPABLE, 1) == 0); /* as after an exec: /proc/self is its own */
+}
+
+static void another_user(void)
+{
+	become_another();
+	attach_here(2, 2);
+}
+
+static void another_user_again(void)
+{
+	become_another();
+	attach_here(2, 0);
+}
+
+static void another_users_are_beside_ones_own(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(run_child(makes_them), 0);
+	assert_int_equal(run_child(another_user), 0);
+	assert_int_equal(each_file(READY_ENDING, NULL), 4);
+	assert_int_equal(run_child(another_user_again), 0);
+	assert_int_equal(run_child(has_them), 0);
+	assert_int_equal(each_file(READY_ENDING, NULL), 4);
+}
+
+static void in_a_folder_of_others(void)
+{
+	become_another();
+	attach_here(0, 2);
+}
+
+static void folder_that_may_not_be_written_means_patching(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(run_child(in_a_folder_of_others), 0);
+	assert_int_equal(each_file("", NULL), 0);
+	assert_int_equal(run_child(makes_them), 0);
+	assert_int_equal(run_child(in_a_folder_of_others), 0);
+	assert_int_equal(each_file("", NULL), 4);
+}
+
+/* ---- old ones ----------------------------------------------------------------------------------- */
+
+static void set_age(const char *path, time_t seconds)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - seconds}};
+
+	CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+static void age_by_two_days(const char *path)
+{
+	set_age(path, 2 * 24 * 60 * 60);
+}
+
+static void age_by_two_months(const char *path)
+{
+	set_age(path, 60 * 24 * 60 * 60);
+}
+
+static void check_that_it_is_young(const char *path)
+{
+	struct stat st;
+
+	CHECK(stat(path, &st) == 0 && time(NULL) - st.st_mtime < 60 * 60);
+}
+
+static void use_keeps_copies_young(void **state)
+{
+	(void)state;
+	assert_int_equal(run_child(makes_them), 0);
+	each_file(READY_ENDING, age_by_two_days);
+	assert_int_equal(run_child(has_them), 0);
+	each_file(READY_ENDING, check_that_it_is_young);
+}
+
+static void put(const char *name, time_t age)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
+	set_age(path, age);
+}
+
+static bool is_there(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void what_is_old_goes_when_something_new_is_made(void **state)
+{
+	const time_t hour = 60 * 60, day = 24 * hour;
+
+	(void)state;
+	assert_int_equal(run_child(makes_them), 0);
+	each_file(READY_ENDING, age_by_two_months);
+	put("0123ab-0123456789abcdef.so.00c0ffee", 2 * hour); /* never finished */
+	put("0123ab-0123456789abcdef.so.0123456789abcdef", hour / 2); /* in the making */
+	put("0123ab-5.sites", 60 * day);
+	put("0123ab-6.sites", 20 * day);
+	put("0123ab-libc.so", 60 * day); /* somebody else's */
+	put("notes.so", 60 * day);
+	assert_int_equal(run_child(other_numbers), 0);
+	assert_int_equal(each_file(READY_ENDING, NULL), 2 + 2);
+	assert_false(is_there("0123ab-0123456789abcdef.so.00c0ffee"));
+	assert_true(is_there("0123ab-0123456789abcdef.so.0123456789abcdef"));
+	assert_false(is_there("0123ab-5.sites"));
+	assert_true(is_there("0123ab-6.sites"));
+	assert_true(is_there("0123ab-libc.so") && is_there("notes.so"));
+}
+
+/* ---- no room ---------------------------------------------------------------------------------------- */
 
 static void little_room(void)
 {
@@ -444,6 +577,10 @@ int main(void)
 		CASE(memory_in_the_words_place_stays_the_programs),
 		CASE(damaged_copies_are_made_anew),
 		CASE(copies_that_others_may_write_to_are_not_used),
+		CASE(another_users_are_beside_ones_own),
+		CASE(folder_that_may_not_be_written_means_patching),
+		CASE(use_keeps_copies_young),
+		CASE(what_is_old_goes_when_something_new_is_made),
 		CASE(limit_on_files_lets_the_program_live),
 		CASE(folder_that_is_not_there_means_scanning),
 		CASE(newer_file_of_the_same_build_has_its_own_copy),
