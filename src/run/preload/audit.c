@@ -14,6 +14,7 @@
 #include "run/attach.h"
 #include "run/preload/serve.h"
 #include "run/preload/strict.h"
+#include "run/vdso.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -76,50 +77,10 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 	return clock_now_fn(clock, ts);
 }
 
-struct vdso {
-	const char *names;
-	const Elf64_Sym *symbols;
-	const uint32_t *hash; /* buckets, chains (= symbols), ... */
-};
-
-static AT_START void vdso_take(struct vdso *v, const Elf64_Dyn *d, uintptr_t slide)
-{
-	for (; d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_STRTAB)
-			v->names = (const char *)(slide + d->d_un.d_ptr);
-		else if (d->d_tag == DT_SYMTAB)
-			v->symbols = (const Elf64_Sym *)(slide + d->d_un.d_ptr);
-		else if (d->d_tag == DT_HASH)
-			v->hash = (const uint32_t *)(slide + d->d_un.d_ptr);
-	}
-}
-
-/* The kernel's page of functions, as the auxiliary vector names it.  Its slide. */
-static AT_START uintptr_t vdso_open(struct vdso *v, const Elf64_Ehdr *h)
-{
-	const Elf64_Phdr *ph = (const Elf64_Phdr *)((const char *)h + h->e_phoff);
-	const Elf64_Dyn *dynamic = NULL;
-	uintptr_t slide = 0;
-
-	for (unsigned i = 0; i < h->e_phnum; i++) {
-		if (ph[i].p_type == PT_LOAD && !slide)
-			slide = (uintptr_t)h + ph[i].p_offset - ph[i].p_vaddr;
-		else if (ph[i].p_type == PT_DYNAMIC)
-			dynamic = (const Elf64_Dyn *)((const char *)h + ph[i].p_offset);
-	}
-	if (dynamic)
-		vdso_take(v, dynamic, slide);
-	return slide;
-}
-
 AT_START void run_clock_init(const Elf64_Ehdr *page)
 {
-	struct vdso v = {NULL, NULL, NULL};
-	uintptr_t slide = vdso_open(&v, page);
+	const void *fn = vdso_find(page, "__vdso_clock_gettime");
 
-	if (!v.names || !v.symbols || !v.hash)
-		return; /* the system call will do */
-	for (uint32_t i = 0; i < v.hash[1]; i++)
-		if (v.symbols[i].st_shndx != SHN_UNDEF && !strcmp(v.names + v.symbols[i].st_name, "__vdso_clock_gettime"))
-			clock_now_fn = (clock_fn *)(slide + v.symbols[i].st_value);
+	if (fn)
+		clock_now_fn = (clock_fn *)(uintptr_t)fn; /* or the system call will do */
 }
