@@ -7,6 +7,11 @@
  * waits for it anyway, and gets an open descriptor of the segment: over a sequenced socket of abstract name
  * "shelf-run-NAME", for the secret.  NAME and secret are random, and in the variable SHELF_RUN, which only the
  * program's own users can read: who has it has the shelf, as with an inherited descriptor.
+ *
+ * Giving up rights is therefore no border: who can open the segment, or has it open, has all of the shelf.  Modes, owners and
+ * capabilities are looked at by the code that runs in the process itself, and keep an honest program from mistakes; a
+ * hostile one stores to the segment what it likes, to files of other users and to what is opened by root's processes too.
+ * Programs that do not trust each other want a shelf each, or the kernel's tmpfs.
  * Only root can become another user, so others' `shelf run` has no such socket.
  */
 #ifndef SHELF_RUN_KEY_H

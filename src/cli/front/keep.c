@@ -98,14 +98,16 @@ static void answer_in_time(long asker, const struct run *r, const char *segment)
 	sys_call3(SYS_close, fd, 0, 0);
 }
 
-static void answer(long listener, const struct run *r, const char *segment)
+/* False: there is no descriptor or no memory for it now, and it goes on asking. */
+static bool answer(long listener, const struct run *r, const char *segment)
 {
 	long asker = sys_call6(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC, 0, 0);
 
 	if (asker < 0)
-		return;
+		return asker == -EINTR || asker == -EAGAIN || asker == -ECONNABORTED;
 	answer_in_time(asker, r, segment);
 	sys_call3(SYS_close, asker, 0, 0);
+	return true;
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------- */
@@ -113,16 +115,16 @@ static void answer(long listener, const struct run *r, const char *segment)
 int front_keep(long pid, long listener, const struct run *r, const char *segment)
 {
 	struct pollfd set[2] = {{-1, POLLIN, 0}, {(int)listener, POLLIN, 0}};
+	bool rest = false;
 	long err = 0;
 
 	if (listener < 0)
 		return front_wait(pid);
 	set[0].fd = (int)sys_call3(SYS_pidfd_open, pid, 0, 0);
 	while (set[0].fd >= 0 && (err >= 0 || err == -EINTR) && !(set[0].revents & POLLIN)) {
-		if (set[1].revents & POLLIN)
-			answer(listener, r, segment);
+		rest = set[1].revents & POLLIN && !answer(listener, r, segment);
 		set[0].revents = set[1].revents = 0;
-		err = sys_call3(SYS_poll, (long)set, 2, -1);
+		err = sys_call3(SYS_poll, (long)set, rest ? 1 : 2, rest ? ASKER_MS : -1);
 	}
 	if (set[0].fd >= 0)
 		sys_call3(SYS_close, set[0].fd, 0, 0);

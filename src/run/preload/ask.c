@@ -5,22 +5,50 @@
 #include "run/key.h"
 #include "run/preload/serve.h"
 
+#define ASK_SECONDS 30
+
+/* The one descriptor that a message brought; more than one are all closed, as nobody knows what they are. */
+static long only_one(const struct msghdr *m)
+{
+	const struct cmsghdr *head = CMSG_FIRSTHDR(m);
+	const char *at = (const char *)head + CMSG_LEN(0), *end = (const char *)head + (head ? min_of(head->cmsg_len, m->msg_controllen) : 0);
+	long first = -EACCES;
+	int fd;
+
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+		return -EACCES;
+	for (unsigned n = 0; at + sizeof(fd) <= end; at += sizeof(fd), n++) {
+		memcpy(&fd, at, sizeof(fd));
+		if (n) {
+			sys_call3(SYS_close, fd, 0, 0);
+			if (first >= 0)
+				sys_call3(SYS_close, first, 0, 0);
+			first = -EACCES;
+		} else {
+			first = fd;
+		}
+	}
+	return first;
+}
+
 static long receive(int from)
 {
 	union run_key_control control = {.room = ""};
 	char byte;
 	struct iovec one = {&byte, 1};
 	struct msghdr m = {.msg_iov = &one, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	long n;
-	int fd;
+	long n, fd;
 
 	do
 		n = sys_call3(SYS_recvmsg, from, (long)&m, MSG_CMSG_CLOEXEC);
 	while (n == -EINTR);
-	if (n != 1 || m.msg_controllen < CMSG_LEN(sizeof(int)) || control.head.cmsg_type != SCM_RIGHTS)
-		return n < 0 ? n : -EACCES;
-	memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
-	return fd;
+	if (n < 0)
+		return n == -EAGAIN ? -ETIMEDOUT : n;
+	fd = only_one(&m);
+	if (n == 1 || fd < 0)
+		return fd;
+	sys_call3(SYS_close, fd, 0, 0);
+	return -EACCES;
 }
 
 /*
@@ -52,6 +80,15 @@ static long ask(long to)
 	return fd;
 }
 
+/* It answers in milliseconds: who is stopped or stuck is not waited for without end. */
+static void limit_time(long to)
+{
+	const int64_t limit[2] = {ASK_SECONDS, 0};
+
+	sys_call6(SYS_setsockopt, to, SOL_SOCKET, SO_RCVTIMEO, (long)limit, sizeof(limit), 0);
+	sys_call6(SYS_setsockopt, to, SOL_SOCKET, SO_SNDTIMEO, (long)limit, sizeof(limit), 0); /* connect's too */
+}
+
 long run_ask_segment(void)
 {
 	struct sockaddr_un address;
@@ -63,8 +100,11 @@ long run_ask_segment(void)
 	to = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (to < 0)
 		return to;
-	if (!sys_call3(SYS_connect, to, (long)&address, (long)n))
-		fd = ask(to);
+	limit_time(to);
+	do
+		fd = sys_call3(SYS_connect, to, (long)&address, (long)n);
+	while (fd == -EINTR);
+	fd = !fd ? ask(to) : fd == -EAGAIN ? -ETIMEDOUT : -EACCES;
 	sys_call3(SYS_close, to, 0, 0);
 	return fd;
 }
