@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "nodes.h"
+#include "runs.h"
 
 static int create_command(int argc, char **argv)
 {
@@ -92,6 +93,7 @@ static int rm_command(int argc, char **argv)
 			status = EXIT_FAILED;
 		}
 	}
+	cli_clear_dead_runs(cli_shm_dir());
 	return status;
 }
 

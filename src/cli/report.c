@@ -10,6 +10,7 @@
 #include <shelf/shelf.h>
 
 #include "cli.h"
+#include "runs.h"
 
 #define PREFIX "shelf."
 #define PAGE 4096u
@@ -27,9 +28,11 @@ static int by_name(const void *a, const void *b)
 /* All shelves of the machine.  False after a message. */
 static bool find_shelves(struct names *out)
 {
-	DIR *dir = opendir(cli_shm_dir());
+	DIR *dir;
 	struct dirent *e;
 
+	cli_clear_dead_runs(cli_shm_dir());
+	dir = opendir(cli_shm_dir());
 	if (!dir) {
 		cli_error("%s: open directory: %s%s", cli_shm_dir(), strerror(errno),
 			  getenv("SHELF_SHM_DIR") ? "; SHELF_SHM_DIR names it" : "");

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* program.c - see program.h. */
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 
 #include "base/base.h"
 #include "base/syscall.h"
@@ -69,15 +75,95 @@ bool program_is_loader(const char *path)
 	return !strncmp(slash ? slash + 1 : path, "ld-linux", 8);
 }
 
-static bool gains_rights(const struct program_file *f)
+/* ---- files of the kernel's ---------------------------------------------------------------------- */
+
+static long kernels_read(const struct program_file *f, void *buf, size_t n, off_t at)
 {
+	return sys_call6(SYS_pread64, f->fd, (long)buf, (long)n, at, 0, 0);
+}
+
+static long kernels_stat(const struct program_file *f, struct stat *st)
+{
+	return sys_call3(SYS_fstat, f->fd, (long)st, 0);
+}
+
+static long kernels_attribute(const struct program_file *f, const char *name, void *buf, size_t n)
+{
+	long got = sys_call6(SYS_fgetxattr, f->fd, (long)name, (long)buf, (long)n, 0, 0);
+	char path[32];
+
+	if (got != -EBADF)
+		return got;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd); /* opened as a path alone */
+	return sys_call6(SYS_getxattr, (long)path, (long)name, (long)buf, (long)n, 0, 0);
+}
+
+static bool kernels_gives_rights(const struct program_file *f)
+{
+	struct statfs fs;
+
+	return sys_call3(SYS_fstatfs, f->fd, (long)&fs, 0) || !(fs.f_flags & ST_NOSUID);
+}
+
+struct program_file program_kernels(int fd)
+{
+	return (struct program_file){kernels_read, kernels_stat, kernels_attribute, kernels_gives_rights, fd};
+}
+
+long program_open(int dirfd, const char *path)
+{
+	/* It may be a FIFO. */
+	long fd = sys_call6(SYS_openat, dirfd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+
+	return fd == -EACCES ? sys_call6(SYS_openat, dirfd, (long)path, O_PATH | O_CLOEXEC, 0, 0, 0) : fd;
+}
+
+/* ---- rights ------------------------------------------------------------------------------------- */
+
+#define CAPABILITIES "security.capability"
+
+/* As linux/capability.h has it: 20 or 24 bytes. */
+struct file_capabilities {
+	uint32_t magic;
+	struct {
+		uint32_t permitted, inheritable;
+	} word[2];
+	uint32_t root;
+};
+
+static bool has_capabilities(const struct program_file *f)
+{
+	struct file_capabilities c;
+	long n = f->attribute(f, CAPABILITIES, &c, sizeof(c));
+
+	return n > 0 && (c.magic & 1 || n < 20 || c.word[0].permitted || c.word[0].inheritable || c.word[1].permitted || c.word[1].inheritable);
+}
+
+static bool may_change_ids(const struct program_file *f)
+{
+	return f->gives_rights(f) && sys_call6(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0) != 1;
+}
+
+/*
+ * When the kernel has the loader leave preloaded libraries out (AT_SECURE): the ids in force are not the real ones, or who is not root gets
+ * capabilities by the file.
+ */
+static bool is_secure(const struct program_file *f)
+{
+	uint32_t uid, gid, real_uid, real_gid, saved;
 	struct stat st;
 
-	if (f->stat(f, &st))
+	if (f->stat(f, &st) || sys_call3(SYS_getresuid, (long)&real_uid, (long)&uid, (long)&saved) ||
+	    sys_call3(SYS_getresgid, (long)&real_gid, (long)&gid, (long)&saved))
 		return false;
-	return (st.st_mode & S_ISUID && st.st_uid != (uint64_t)sys_call3(SYS_geteuid, 0, 0, 0)) ||
-	       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != (uint64_t)sys_call3(SYS_getegid, 0, 0, 0));
+	if (st.st_mode & (S_ISUID | S_ISGID) && may_change_ids(f)) {
+		uid = st.st_mode & S_ISUID ? st.st_uid : uid;
+		gid = (st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) ? st.st_gid : gid;
+	}
+	return uid != real_uid || gid != real_gid || (real_uid && has_capabilities(f) && f->gives_rights(f));
 }
+
+/* ---- what it is ----------------------------------------------------------------------------------- */
 
 enum program_kind program_look(const struct program_file *f, const char *path, struct program_head *head)
 {
@@ -87,13 +173,15 @@ enum program_kind program_look(const struct program_file *f, const char *path, s
 	head->len = f->read(f, head->bytes, sizeof(head->bytes) - 1, 0);
 	if (head->len >= 2 && head->bytes[0] == '#' && head->bytes[1] == '!')
 		return PROGRAM_SCRIPT;
+	if (head->len < 0)
+		return is_secure(f) ? PROGRAM_RIGHTS : PROGRAM_OTHER; /* may be run, but not be read */
 	if (head->len < (long)sizeof(*eh) || memcmp(eh->e_ident, ELFMAG, SELFMAG))
 		return PROGRAM_OTHER;
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return PROGRAM_FOREIGN;
 	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !program_is_loader(path) && !is_front(f, head))
 		return PROGRAM_STATIC;
-	return gains_rights(f) ? PROGRAM_RIGHTS : PROGRAM_PLAIN;
+	return is_secure(f) ? PROGRAM_RIGHTS : PROGRAM_PLAIN;
 }
 
 const char *program_refusal(enum program_kind kind)

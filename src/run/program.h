@@ -19,16 +19,23 @@ enum program_kind {
 	PROGRAM_SCRIPT, /* "#!" */
 	PROGRAM_OTHER, /* no ELF file: the kernel knows */
 	PROGRAM_STATIC, /* no loader, so no preloaded library */
-	PROGRAM_RIGHTS, /* setuid or setgid: the loader would leave the library out */
+	PROGRAM_RIGHTS, /* set-ID, with capabilities, or started with ids that are not the real ones: the loader would leave the library out */
 	PROGRAM_FOREIGN, /* another machine's */
 };
 
-/* An open file.  `read` as pread(2), `stat` as fstat(2), but with -errno. */
+/* An open file.  `read` as pread(2), `stat` as fstat(2), `attribute` as fgetxattr(2), but with -errno. */
 struct program_file {
 	long (*read)(const struct program_file *f, void *buf, size_t n, off_t at);
 	long (*stat)(const struct program_file *f, struct stat *st);
+	long (*attribute)(const struct program_file *f, const char *name, void *buf, size_t n);
+	bool (*gives_rights)(const struct program_file *f); /* set-ID bits and capabilities count where it lies */
 	int fd;
 };
+
+/* One of the kernel's, by a descriptor. */
+struct program_file program_kernels(int fd);
+/* Opened for that, if only as a path where it may not be read.  Or -errno. */
+long program_open(int dirfd, const char *path);
 
 /* The first bytes: the kernel looks at as many.  NUL behind them. */
 struct program_head {

@@ -73,6 +73,9 @@ says "is not empty" "a prefix with something in it"
 ln -s "$at" "$work/link"
 ends 0 "a prefix by a link" "$SHELF" run --size 64M --at "$work/link" sh -c "echo x >$at/f && cat $work/link/f"
 ends 0 "a prefix that is made" "$SHELF" run --size 64M --at "$work/path/made" sh -c "echo x >$work/path/made/f"
+for fd in 0 1 2; do
+	ends 0 "descriptor $fd was closed, and is to the program" sh -c "'$SHELF' run --at '$at' sh -c '[ ! -e /proc/self/fd/$fd ]' $fd>&-"
+done
 ends 0 "nothing open but what is held" sh -c "'$SHELF' run --size 64M --at '$at' sh -c 'echo x >$at/f; test -s $at/f' <&- >&- 2>&-"
 
 cp "$SHELF" "$work/alone"
@@ -101,6 +104,17 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		[ \$(stat -c %u $at/g) = 65534 ] && [ \$(cat $at/f) = root ]"
 	ends 0 "and a file of the shelf inherited" run sh -c "echo 12345 >$at/f; chmod 600 $at/f; exec 5<$at/f; $as sh -c 'read x <&5; [ \$x = 12345 ] && ! cat $at/f 2>/dev/null'"
 	if has su; then ends 0 "su" run su nobody -s /bin/sh -c "[ \$(id -u) = 65534 ] && ls -ld $at"; fi
+	ends 0 "no descriptor is left for an asker: it waits, and nobody is busy meanwhile" run /usr/bin/python3 -c "
+import os, resource, socket, sys, time
+run = os.environ['SHELF_RUN']; key = run[run.index(',') + 1:run.index(':')]; keeper = os.getppid()
+def ticks(): return sum(int(n) for n in open('/proc/%d/stat' % keeper).read().rsplit(')')[-1].split()[11:13])
+old = resource.prlimit(keeper, resource.RLIMIT_NOFILE)
+resource.prlimit(keeper, resource.RLIMIT_NOFILE, (1 + max(int(n) for n in os.listdir('/proc/%d/fd' % keeper)), old[1]))
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(b'\\0shelf-run-' + key[:16].encode()); s.send(key[16:].encode())
+before = ticks(); time.sleep(1); idle = ticks() - before < os.sysconf('SC_CLK_TCK') // 8
+resource.prlimit(keeper, resource.RLIMIT_NOFILE, old)
+s.settimeout(20)
+sys.exit(not (idle and len(socket.recv_fds(s, 10, 4)[1]) == 1))"
 	ends 0 "without the secret" run sh -c "$as /usr/bin/python3 - <<-'END'
 		import os, socket, sys
 		run = os.environ['SHELF_RUN']; key = run[run.index(',') + 1:run.index(':')]
@@ -112,6 +126,62 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	END"
 	unset SHELF_RUN_TABLES
 fi
+# Programs that the loader would keep us out of.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	cp /bin/true "$work/capable" && cp /bin/true "$work/hidden" && chmod 4711 "$work/hidden" && cp /usr/bin/id "$base/owned" && chown 65534 "$base/owned" && chmod 4755 "$base/owned"
+	/usr/bin/python3 -c "import os, struct, sys; os.setxattr(sys.argv[1], 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))" "$work/capable"
+	ends 0 "capabilities of a file, for root" run "$work/capable"
+	ends 126 "capabilities of a file, for another" run $as "$work/capable"
+	says "other rights" "capabilities of a file"
+	ends 126 "a set-ID program that may not be read" run $as "$work/hidden"
+	says "other rights" "a set-ID program that may not be read"
+	ends 0 "a set-ID program of the user's own" run sh -c "cp /bin/true '$work/mine' && chown 65534 '$work/mine' && chmod 4755 '$work/mine' && $as '$work/mine'"
+	for ids in "65534, 0, 0" "0, 65534, 0"; do
+		ends 5 "ids in force that are not the real ones: $ids" run /usr/bin/python3 -c "
+import os
+os.setresuid($ids)
+try: os.execv('/bin/true', ['true'])
+except PermissionError: os._exit(5)"
+		says "other rights" "ids in force that are not the real ones: $ids"
+	done
+	if [ "$("$base/owned" -u)" = 0 ]; then # mounted nosuid
+		ends 0 "a set-ID program where that does not count" run "$base/owned"
+	else
+		ends 126 "a set-ID program" run "$base/owned"
+	fi
+	ends 0 "and one that no program may gain by" run setpriv --no-new-privs sh -c "cp '$base/owned' '$work/owned' && chown 65534 '$work/owned' && chmod 4755 '$work/owned' && '$work/owned'"
+	rm "$base/owned"
+fi
+
+# A run that is killed leaves its promise and its shelf to the next one, or to `shelf ls`.
+remains() {
+	ls "$base" | grep -c "^shelf[-a-z]*\.run-"
+}
+is_left() {
+	n=$(remains)
+	if [ "$n" = "$1" ]; then pass; else ls "$base" >"$work/said"; fail "$2: $n files are left, not $1" "$work/said"; fi
+}
+is_left 0 "runs that ended"
+ends 0 "a run that goes on keeps its shelf" run sh -c "echo x >$at/f && '$SHELF' ls && '$SHELF' rm -f none && sh -c 'cat $at/f' && ls $base/shelf-promise.run-*"
+ends 137 "a run is killed that used no shelf" "$SHELF" run --at "$at" -- sh -c 'kill -9 $PPID'
+is_left 1 "a run is killed that used no shelf"
+ends 0 "the next one" "$SHELF" run --at "$at" true
+is_left 0 "the next one"
+mkfifo "$work/go" "$work/said.go"
+for size in "" "--size 64M"; do
+	rm -f "$work/pid"
+	# shellcheck disable=SC2086
+	ends 137 "a run is killed whose program goes on" "$SHELF" run $size --at "$at" -- sh -c "echo kept >$at/f
+		sh -c 'exec 5<$at/f; echo \$\$ >$work/pid; read x <$work/go; cat $at/f >$work/said.go' & until [ -s $work/pid ]; do :; done; kill -9 \$PPID"
+	"$SHELF" ls >/dev/null
+	"$SHELF" run --at "$at" true
+	is_left 2 "a shelf that is used"
+	if timeout 60 sh -c "echo go >'$work/go'" && [ "$(timeout 60 cat "$work/said.go")" = kept ]; then pass; else fail "its files" /dev/null; fi
+	while grep -q "^State:[[:space:]]*[^Z]" "/proc/$(cat "$work/pid")/status" 2>/dev/null; do :; done # nobody may wait for it
+	"$SHELF" ls >/dev/null
+	is_left 0 "a shelf that is not used any more"
+done
 n=$(scaled 20)
 ends 0 "$n named runs keep their files" sh -c "for i in \$(seq $n); do '$SHELF' run --name kept --size 64M --at '$at' -- sh -c \"echo \$i >>$at/f\" || exit 1; done
 	[ \"\$('$SHELF' run --name kept --at '$at' -- cat $at/f | wc -l)\" = $n ] && '$SHELF' check kept && '$SHELF' rm kept"

@@ -37,6 +37,7 @@ both "tail -f" "$wait_for"'
 : >log; tail -f -n +1 log >"$HOST.out" & p=$!
 for i in 1 2 3; do echo line $i >>log; until_said "$HOST.out" "line $i" || break; done
 sh -c "echo by another >>log"; until_said "$HOST.out" "by another"
+ls -l /proc/$p/fd | grep -c inotify
 kill $p; wait $p 2>/dev/null; cat "$HOST.out"
 '
 both "python" '

@@ -19,12 +19,12 @@ static const struct {
 	char name[8];
 } note __attribute__((section(".note.shelf"), aligned(4), used)) = {{sizeof(PROGRAM_FRONT_NOTE), 0, 1}, PROGRAM_FRONT_NOTE};
 
-/* A shelf's file must not become descriptor 1: what is printed would go into it. */
+/* A shelf's file must not become descriptor 1: what is printed would go into it.  To the program they are as they were, closed. */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
 		if (sys_call3(SYS_fcntl, fd, F_GETFD, 0) < 0)
-			sys_call3(SYS_open, (long)"/dev/null", fd ? O_RDONLY : O_WRONLY, 0); /* fails when used */
+			sys_call3(SYS_open, (long)"/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC, 0); /* fails when used */
 }
 
 static bool wants_help(char **argv)

@@ -18,6 +18,7 @@
 #include "base/syscall.h"
 #include "cli/nodes.h"
 #include "cli/places.h"
+#include "cli/runs.h"
 #include "front.h"
 #include "run/alone/libc.h"
 #include "run/library.h"
@@ -125,22 +126,46 @@ static int promise_of(const struct run *r, char path[PROMISE_PATH_MAX])
 	return promise_path(path, libc_env(r->envp, "SHELF_SHM_DIR"), r->name);
 }
 
+/* A file that is ours as long as we live.  -EEXIST: somebody has the name, or takes us for dead; another one will do. */
+static long promise_open(const char *path)
+{
+	struct stat st;
+	long fd = sys_call3(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return fd;
+	if (promise_hold(fd) == -EAGAIN || sys_call3(SYS_fstat, fd, (long)&st, 0) || !st.st_nlink) {
+		sys_call3(SYS_close, fd, 0, 0);
+		return -EEXIST;
+	}
+	if (!sys_call3(SYS_fchmod, fd, 0600, 0)) /* whatever the umask took away */
+		return fd;
+	sys_call3(SYS_close, fd, 0, 0);
+	sys_call3(SYS_unlink, (long)path, 0, 0);
+	return -EPERM;
+}
+
+/* Others may have our pid: in another pid namespace, or of a run whose remains are still there. */
+static void name_scratch(struct run *r)
+{
+	uint32_t random = 0;
+
+	sys_call3(SYS_getrandom, (long)&random, sizeof(random), 0);
+	snprintf(r->scratch, sizeof(r->scratch), "run-%ld-%x", sys_call3(SYS_getpid, 0, 0, 0), random);
+	r->name = r->scratch;
+}
+
 /* Who asks for a size learns at once whether it can be had; and where no promise can be given nothing can. */
-static bool promise_shelf(struct run *r)
+static void promise_shelf(struct run *r)
 {
 	char path[PROMISE_PATH_MAX];
-	long fd;
+	long fd = -EEXIST;
 
-	if (r->keep || r->options.size || promise_of(r, path) >= PROMISE_PATH_MAX)
-		return false;
-	fd = sys_call3(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return false;
-	r->promised = !sys_call3(SYS_fchmod, fd, 0600, 0); /* whatever the umask took away */
-	sys_call3(SYS_close, fd, 0, 0);
-	if (!r->promised)
-		sys_call3(SYS_unlink, (long)path, 0, 0);
-	return r->promised;
+	for (int tries = 0; tries < 16 && fd == -EEXIST; tries++) {
+		name_scratch(r);
+		fd = promise_of(r, path) < PROMISE_PATH_MAX ? promise_open(path) : -ENAMETOOLONG;
+	}
+	r->promised = fd >= 0 && !r->options.size;
 }
 
 void front_make(const struct run *r)
@@ -176,17 +201,24 @@ static bool find_shelf(struct run *r)
 	return !err;
 }
 
+/* Who is killed in between leaves the promise, by which the next run finds the shelf, or a maker who looks behind himself. */
+static void remove_scratch(const struct run *r)
+{
+	char promise[PROMISE_PATH_MAX];
+
+	cli_remove_shelf(r->name, NULL);
+	if (promise_of(r, promise) < PROMISE_PATH_MAX && !sys_call3(SYS_unlink, (long)promise, 0, 0) && r->promised)
+		cli_remove_shelf(r->name, NULL);
+}
+
 /* A shelf that stays: attaching once more closes what the dead had open. */
 static void clean_up(struct run *r)
 {
 	struct shelf_task *keeper;
 	struct shelf *shelf;
-	char why[SHELF_WHY], promise[PROMISE_PATH_MAX];
 
-	if (r->promised && promise_of(r, promise) < PROMISE_PATH_MAX)
-		sys_call3(SYS_unlink, (long)promise, 0, 0);
 	if (!r->keep) {
-		cli_remove_shelf(r->name, why);
+		remove_scratch(r);
 		return;
 	}
 	cli_remove_carriers(r->name);
@@ -265,22 +297,12 @@ static long start_program(struct run *r, const char *path)
 
 /* ---- the program --------------------------------------------------------------------------------------- */
 
-static long host_read(const struct program_file *f, void *buf, size_t n, off_t at)
-{
-	return sys_call6(SYS_pread64, f->fd, (long)buf, (long)n, at, 0, 0);
-}
-
-static long host_stat(const struct program_file *f, struct stat *st)
-{
-	return sys_call3(SYS_fstat, f->fd, (long)st, 0);
-}
-
 /* What the program's own exec refuses (preload/exec.c) is refused for the first one too. */
 static bool may_start(struct run *r, const char *path)
 {
 	struct library_place reached = {.prefix = r->prefix};
 	enum program_kind kind;
-	struct program_file f = {host_read, host_stat, (int)sys_call3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)};
+	struct program_file f = program_kernels((int)program_open(AT_FDCWD, path));
 	struct program_head head;
 	const char *why;
 
@@ -312,6 +334,7 @@ static int run_program(struct run *r)
 		return W_EXITCODE(pid == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_STARTED, 0);
 	}
 	front_leave_keys();
+	cli_clear_dead_runs(dir);
 	snprintf(segment, sizeof(segment), "%s/shelf.%s", dir && *dir ? dir : "/dev/shm", r->name);
 	return front_keep(pid, listener, r, segment);
 }
@@ -324,16 +347,15 @@ int front_run(struct run *r)
 		front_error("this process runs on a shelf already; a shelf in a shelf is not supported");
 		return EXIT_FAILED;
 	}
-	if (!r->keep) {
-		/* Others may have our pid: in another pid namespace, or of a run whose remains are still there. */
-		uint32_t random = 0;
-
-		sys_call3(SYS_getrandom, (long)&random, sizeof(random), 0);
-		snprintf(r->scratch, sizeof(r->scratch), "run-%ld-%x", sys_call3(SYS_getpid, 0, 0, 0), random);
-		r->name = r->scratch;
-	}
-	if (!find_library(r) || !find_prefix(r) || !(promise_shelf(r) || find_shelf(r)))
+	if (!find_library(r) || !find_prefix(r))
 		return EXIT_NOT_STARTED;
+	if (!r->keep)
+		promise_shelf(r);
+	if (!r->promised && !find_shelf(r)) {
+		if (!r->keep)
+			remove_scratch(r);
+		return EXIT_NOT_STARTED;
+	}
 	place_tables(r->envp, r->tables);
 	status = run_program(r);
 	clean_up(r);

@@ -55,6 +55,8 @@ static int make(long promise, const char *name, struct shelf **shelf, char why[S
 	o.uid = st.st_uid;
 	o.gid = st.st_gid;
 	err = shelf_create(name, &o, shelf, why);
+	if (err == -EEXIST)
+		return shelf_attach(name, 0, shelf, why); /* somebody made one of this name by himself */
 	if (!err && !sys_call3(SYS_fstat, promise, (long)&st, 0) && !st.st_nlink) {
 		shelf_remove(name, NULL);
 		snprintf(why, SHELF_WHY, "shelf %s: its `shelf run` has ended", name);

@@ -225,10 +225,15 @@ const struct call_info *call_info(long nr)
 
 static bool path_is_shelf(int dirfd, const char *path)
 {
-	char text[PATH_LIMIT];
+	struct route_room *room = path ? route_room_take() : NULL;
 	struct route rt;
+	bool is;
 
-	return path && !route_begin(&rt, text, dirfd, path, LAST_FOLLOWED) && rt.kind == ROUTE_SHELF;
+	if (!room)
+		return false;
+	is = !route_begin(&rt, room, 0, dirfd, path, LAST_FOLLOWED) && rt.kind == ROUTE_SHELF;
+	route_room_give(room);
+	return is;
 }
 
 static bool poll_set_has_ours(const struct pollfd *fds, uint64_t n)

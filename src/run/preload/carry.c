@@ -183,8 +183,8 @@ static bool carrier_read(int fd, uint32_t *pid, int *n)
 	if (sys_call3(SYS_getsockname, fd, (long)&un, (long)&len) || un.sun_family != AF_UNIX || !strchr(un.sun_path, '/') ||
 	    !strrchr(un.sun_path, '/') || !behind(strrchr(un.sun_path, '/'), "/c-"))
 		return false;
-	if (!attached())
-		run_attach_shelf();
+	if (!attached() && !run_attach_try())
+		return false; /* with other rights than the shelf's owner's: what it got is no file of the shelf's to it */
 	if (nodes_folder(folder, false) || !(p = behind(un.sun_path, folder)) || !(p = behind(p, "/c-")))
 		return false;
 	*pid = take_digits(&p);
@@ -469,9 +469,7 @@ static long serve_pidfd_getfd(struct run_regs *r)
 	if (attached() && (number_is_ours((int)r->di) || number_parked((int)r->di)))
 		return -EBADF;
 	pid = pid_of((int)r->di);
-	if (pid && !attached())
-		run_attach_shelf();
-	if (!attached())
+	if (!attached() && !(pid && run_attach_try()))
 		return run_pass(r);
 	fd = number_host_call(r);
 	other = fd < 0 ? NULL : keeper_of(pid);

@@ -8,12 +8,12 @@
  *	SHELF_RUN	state, name and prefix: start.c
  *	SHELF_RUN_DIR, SHELF_RUN_TABLES	as they were when the process started
  *	SHELF_RUN_EXE	where the program lies, if that is the shelf
- * The new vectors lie on the stack, as a vfork's child has no other memory that goes away with it.
+ * The new vectors and all long texts lie in memory of their own (room.c): posix_spawn's child has little stack.
  *
  * A program that lies in the shelf is copied to a memfd, as the kernel cannot map the shelf's pages as a file.
  * What begins with "#!" becomes its interpreter's arguments here, as the kernel would open it by a name it does not find.
  * A program that the library would not be loaded into is refused by name: statically linked ones, and those that run
- * with other rights than their caller's.
+ * with other rights than their caller's, or whose caller's ids are not its real ones.
  */
 #include <linux/memfd.h>
 #include <string.h>
@@ -37,19 +37,20 @@ static long ours_stat(const struct program_file *f, struct stat *st)
 	return SERVED(shelf_fstat(task_here(), f->fd, st));
 }
 
-static long kernels_read(const struct program_file *f, void *buf, size_t n, off_t at)
+static long ours_attribute(const struct program_file *f, const char *name, void *buf, size_t n)
 {
-	return sys_call6(SYS_pread64, f->fd, (long)buf, (long)n, at, 0, 0);
+	return SERVED(shelf_fgetxattr(task_here(), f->fd, name, buf, n));
 }
 
-static long kernels_stat(const struct program_file *f, struct stat *st)
+static bool ours_gives_rights(const struct program_file *f)
 {
-	return sys_call3(SYS_fstat, f->fd, (long)st, 0);
+	(void)f;
+	return true;
 }
 
 static struct program_file image_of(bool ours, long fd)
 {
-	return ours ? (struct program_file){ours_read, ours_stat, (int)fd} : (struct program_file){kernels_read, kernels_stat, (int)fd};
+	return ours ? (struct program_file){ours_read, ours_stat, ours_attribute, ours_gives_rights, (int)fd} : program_kernels((int)fd);
 }
 
 static bool image_is_ours(const struct program_file *f)
@@ -76,13 +77,31 @@ static long image_is_file(const struct program_file *f)
 
 /* ---- the environment ---------------------------------------------------------------------------- */
 
-static size_t vector_length(char *const *v)
+/* Of a program's vector, or -EFAULT. */
+static long vector_length(char *const *v)
 {
-	size_t n = 0;
+	char *one;
 
-	while (v && v[n])
-		n++;
-	return n;
+	for (long n = 0; v; n++) {
+		if (copy_from_user(&one, &v[n], sizeof(one)))
+			return -EFAULT;
+		if (!one)
+			return n;
+	}
+	return 0;
+}
+
+#define NAME_LOOKED_AT 32 /* bytes of a variable: more than the longest name of ours */
+
+/* Whether the variables can be looked at, as will be done. */
+static long environment_check(char *const *envp)
+{
+	long n = vector_length(envp);
+
+	for (long i = 0; i < n && envp[i]; i++)
+		if (user_strnlen(envp[i], NAME_LOOKED_AT) < 0)
+			return -EFAULT;
+	return min_of(n, 0L);
 }
 
 static bool is_variable(const char *entry, const char *name)
@@ -100,12 +119,12 @@ static bool is_ours(const char *entry)
 
 #define OUR_VARIABLES (4 + LIBRARY_ENV)
 
-/* OUT has room for the program's variables, ours, and the end.  NULL among OURS: not set. */
-static void environment_fill(char **out, char *const *envp, char *const ours[OUR_VARIABLES])
+/* OUT has room for N variables of the program's, ours, and the end.  NULL among OURS: not set. */
+static void environment_fill(char **out, char *const *envp, long n, char *const ours[OUR_VARIABLES])
 {
-	for (; envp && *envp; envp++)
-		if (!is_ours(*envp))
-			*out++ = *envp;
+	for (long i = 0; i < n && envp[i]; i++)
+		if (!is_ours(envp[i]))
+			*out++ = envp[i];
 	for (unsigned i = 0; i < OUR_VARIABLES; i++)
 		if (ours[i])
 			*out++ = ours[i];
@@ -135,7 +154,15 @@ static void state_text(char *buf, size_t size)
 
 #define MEMFD_NAME 249u /* bytes, as the kernel allows */
 #define EXE_VARIABLE "SHELF_RUN_EXE="
-#define MAX_OURS (32u << 10) /* of what names libraries: it is on the stack */
+
+/* What one program, or one script, takes. */
+struct exec_room {
+	struct route_room route;
+	struct program_head head;
+	char name[PATH_LIMIT + 64]; /* of a script */
+	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT];
+	char piece[16 << 10]; /* of a program that is copied */
+};
 
 /* Who has nothing of the shelf lets it go, and the new image need not attach.  If exec fails we attach again when we have to. */
 static void let_go(void)
@@ -151,35 +178,71 @@ static void let_go(void)
 	call_leave();
 }
 
+static size_t text_size(const char *value)
+{
+	return value ? strlen(value) + 32 : 0;
+}
+
+/* The environment of the next image. */
+struct exec_env {
+	struct library_env library;
+	long count; /* of the program's own */
+	size_t library_size, dir_size, tables_size, state_size;
+};
+
+static void env_take(struct exec_env *e, const struct exec_call *c)
+{
+	library_env_take(&e->library, (char **)(uintptr_t)c->envp, runtime.library, c->early);
+	e->library_size = library_env_size(&e->library);
+	e->dir_size = text_size(runtime.shm_dir);
+	e->tables_size = text_size(runtime.tables);
+	e->state_size = strlen(runtime.name) + strlen(runtime.prefix) + RUN_KEY + 64;
+}
+
+/* In ROOM, which has env_size() bytes. */
+static char **env_write(const struct exec_env *e, const struct exec_call *c, char *exe, char *room)
+{
+	char **env = (char **)(void *)room, *ours[OUR_VARIABLES], *text = (char *)(env + e->count + OUR_VARIABLES + 1);
+
+	library_env_write(&e->library, text, ours);
+	text += e->library_size;
+	state_text(text, e->state_size);
+	ours[LIBRARY_ENV] = text;
+	text += e->state_size;
+	ours[LIBRARY_ENV + 1] = exe;
+	ours[LIBRARY_ENV + 2] = variable_text(text, e->dir_size, "SHELF_RUN_DIR", runtime.shm_dir);
+	ours[LIBRARY_ENV + 3] = variable_text(text + e->dir_size, e->tables_size, "SHELF_RUN_TABLES", runtime.tables);
+	environment_fill(env, c->envp, e->count, ours);
+	return env;
+}
+
+static size_t env_size(const struct exec_env *e)
+{
+	return ((size_t)e->count + OUR_VARIABLES + 1) * sizeof(char *) + e->library_size + e->state_size + e->dir_size + e->tables_size;
+}
+
 /* Only comes back if it failed.  PATH from DIRFD is what c->path came to; EXE: the variable that names a program in the shelf, or NULL. */
 static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, int flags, char *exe)
 {
-	char *env[vector_length(c->envp) + OUR_VARIABLES + 1], *ours[OUR_VARIABLES];
-	size_t dir_len = runtime.shm_dir ? strlen(runtime.shm_dir) + 32 : 1, tables_len = runtime.tables ? strlen(runtime.tables) + 32 : 1;
-	char state[PATH_LIMIT + NAME_LIMIT + RUN_KEY + 32], dir[dir_len], tables[tables_len];
-	struct library_env library;
+	struct exec_env e = {.count = vector_length(c->envp)};
+	char **env, *room;
 	long err;
 
-	library_env_take(&library, (char **)(uintptr_t)c->envp, runtime.library, c->early);
-	if (library_env_size(&library) > MAX_OURS)
-		return -E2BIG;
+	if (e.count < 0)
+		return e.count;
+	env_take(&e, c);
+	room = room_take(env_size(&e));
+	if (!room)
+		return -ENOMEM;
 	if (attached() && run_has_nothing())
 		let_go();
-
-	char text[library_env_size(&library)];
-
-	library_env_write(&library, text, ours);
-	state_text(state, sizeof(state));
-	ours[LIBRARY_ENV] = state;
-	ours[LIBRARY_ENV + 1] = exe;
-	ours[LIBRARY_ENV + 2] = variable_text(dir, dir_len, "SHELF_RUN_DIR", runtime.shm_dir);
-	ours[LIBRARY_ENV + 3] = variable_text(tables, tables_len, "SHELF_RUN_TABLES", runtime.tables);
-	environment_fill(env, c->envp, ours);
+	env = env_write(&e, c, exe, room);
 	if (attached())
 		numbers_before_exec();
 	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)c->argv, (long)env, flags, 0);
 	if (attached())
 		numbers_exec_failed();
+	room_give(room);
 	return err;
 }
 
@@ -190,15 +253,14 @@ static long refuse(const char *path, const char *why)
 }
 
 /* A program in the shelf, as a descriptor of the kernel's. */
-static long copy_to_memfd(const struct program_file *im, const char *name)
+static long copy_to_memfd(struct exec_room *room, const struct program_file *im, const char *name)
 {
-	char buf[4096];
 	off_t at = 0;
 	long n, fd = sys_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0);
 
 	if (fd < 0)
 		return fd;
-	while ((n = im->read(im, buf, sizeof(buf), at)) > 0 && sys_call3(SYS_write, fd, (long)buf, n) == n)
+	while ((n = im->read(im, room->piece, sizeof(room->piece), at)) > 0 && sys_call3(SYS_write, fd, (long)room->piece, n) == n)
 		at += n;
 	if (!n)
 		return fd;
@@ -213,24 +275,21 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static long exec_ours(const struct exec_call *c, const struct program_file *im)
+static long exec_ours(const struct exec_call *c, struct exec_room *room, const struct program_file *im)
 {
-	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT] = EXE_VARIABLE;
-	long err = number_path(im->fd, exe + strlen(EXE_VARIABLE), PATH_LIMIT), fd;
-	const char *name = exe + strlen(EXE_VARIABLE);
+	char *name = room->exe + strlen(EXE_VARIABLE);
+	long err = number_path(im->fd, name, PATH_LIMIT), fd;
 
+	memcpy(room->exe, EXE_VARIABLE, strlen(EXE_VARIABLE));
 	/* The loader finds $ORIGIN by the memfd's name: route.c. */
-	fd = copy_to_memfd(im, err >= 0 && strlen(name) <= MEMFD_NAME ? name : last_part(c->path));
-
+	fd = copy_to_memfd(room, im, err >= 0 && strlen(name) <= MEMFD_NAME ? name : last_part(c->path));
 	if (fd < 0)
 		return fd;
 	image_close(im);
-	err = kernel_exec(c, (int)fd, "", AT_EMPTY_PATH, err < 0 ? NULL : exe);
+	err = kernel_exec(c, (int)fd, "", AT_EMPTY_PATH, err < 0 ? NULL : room->exe);
 	sys_call3(SYS_close, fd, 0, 0);
 	return err;
 }
-
-static long exec_route(struct exec_call *c, struct route *rt, unsigned depth);
 
 /* "#!interpreter argument": both are cut out of the head. */
 static bool script_split(struct program_head *head, char **interpreter, char **argument)
@@ -258,24 +317,35 @@ static bool script_split(struct program_head *head, char **interpreter, char **a
 	return **interpreter != '\0';
 }
 
-static long exec_script(struct exec_call *c, const char *path, struct program_head *head, unsigned depth)
+/* ARGV: a script's, of N, for OUT with room for three more. */
+static void script_arguments(char **out, char *const *argv, long n, char *interpreter, char *argument, const char *path)
 {
-	size_t n = vector_length(c->argv);
-	char *argv[n + 4], **out = argv, *interpreter, *argument;
-	struct exec_call inner = {.argv = argv, .envp = c->envp};
-
-	if (depth >= EXEC_SCRIPTS || !script_split(head, &interpreter, &argument))
-		return depth >= EXEC_SCRIPTS ? -ELOOP : -ENOEXEC;
 	*out++ = interpreter;
 	if (argument)
 		*out++ = argument;
 	*out++ = (char *)(uintptr_t)path;
-	for (size_t i = 1; i < n; i++)
-		*out++ = c->argv[i];
+	for (long i = 1; i < n && argv[i]; i++)
+		*out++ = argv[i];
 	*out = NULL;
+}
+
+static long exec_script(struct exec_call *c, struct exec_room *room, unsigned depth)
+{
+	char **argv, *interpreter, *argument;
+	struct exec_call inner = {.envp = c->envp, .dirfd = AT_FDCWD};
+	long n = vector_length(c->argv), err;
+
+	if (depth >= EXEC_SCRIPTS || !script_split(&room->head, &interpreter, &argument))
+		return depth >= EXEC_SCRIPTS ? -ELOOP : -ENOEXEC;
+	argv = n < 0 ? NULL : room_take(((size_t)n + 4) * sizeof(*argv));
+	if (!argv)
+		return n < 0 ? n : -ENOMEM;
+	script_arguments(argv, c->argv, n, interpreter, argument, room->name);
+	inner.argv = argv;
 	inner.path = interpreter;
-	inner.dirfd = AT_FDCWD;
-	return exec_path(&inner, depth + 1);
+	err = exec_path(&inner, depth + 1);
+	room_give(argv);
+	return err;
 }
 
 /* The name by which an interpreter finds the script again. */
@@ -297,9 +367,8 @@ static bool wants_libraries(const struct exec_call *c, const struct program_file
 	       library_program_reaches(&place, im, head);
 }
 
-static long exec_kind(struct exec_call *c, struct route *rt, const struct program_file *im, unsigned depth)
+static long exec_kind(struct exec_call *c, struct exec_room *room, struct route *rt, const struct program_file *im, unsigned depth)
 {
-	struct program_head head;
 	enum program_kind kind;
 	long err = image_is_file(im);
 
@@ -307,21 +376,19 @@ static long exec_kind(struct exec_call *c, struct route *rt, const struct progra
 		image_close(im);
 		return err;
 	}
-	kind = program_look(im, c->path, &head);
+	kind = program_look(im, c->path, &room->head);
 	if (kind == PROGRAM_SCRIPT) {
-		char name[PATH_LIMIT + 64];
-
-		err = script_name(c, rt, name, sizeof(name));
+		err = script_name(c, rt, room->name, sizeof(room->name));
 		image_close(im);
-		return err < 0 ? err : exec_script(c, name, &head, depth);
+		return err < 0 ? err : exec_script(c, room, depth);
 	}
 	if (program_refusal(kind)) {
 		image_close(im);
 		return refuse(c->path, program_refusal(kind));
 	}
-	c->early = wants_libraries(c, im, &head);
+	c->early = wants_libraries(c, im, &room->head);
 	if (image_is_ours(im))
-		return exec_ours(c, im);
+		return exec_ours(c, room, im);
 	image_close(im);
 	return kernel_exec(c, rt->dirfd, rt->path, c->flags, NULL);
 }
@@ -351,14 +418,14 @@ static long exec_open(struct exec_call *c, struct route *rt, struct program_file
 			run_attach_shelf();
 		return SERVED(exec_open_ours(rt, im));
 	}
-	fd = sys_call6(SYS_openat, rt->dirfd, (long)rt->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0); /* it may be a FIFO */
+	fd = program_open(rt->dirfd, rt->path);
 	if (fd < 0 && c->flags & AT_EMPTY_PATH && !*rt->path)
 		fd = sys_call6(SYS_fcntl, rt->dirfd, F_DUPFD_CLOEXEC, 3, 0, 0, 0);
 	*im = image_of(false, fd);
 	return min_of(fd, 0L);
 }
 
-static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
+static long exec_route(struct exec_call *c, struct exec_room *room, struct route *rt, unsigned depth)
 {
 	enum route_last last = c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED;
 	struct program_file im;
@@ -367,7 +434,7 @@ static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 	for (unsigned hops = 0; !err && hops < SYMLINK_LIMIT; hops++) {
 		err = exec_open(c, rt, &im);
 		if (!err)
-			return exec_kind(c, rt, &im, depth);
+			return exec_kind(c, room, rt, &im, depth);
 		if (err == WALK_LEFT) {
 			err = route_again(rt, last);
 			continue;
@@ -383,17 +450,34 @@ static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 	return err ? err : -ELOOP;
 }
 
-long exec_path(struct exec_call *c, unsigned depth)
+static long exec_in(struct exec_call *c, struct exec_room *room, unsigned depth)
 {
-	char text[PATH_LIMIT];
 	struct route rt;
-	long err = route_begin(&rt, text, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
+	long err = route_begin(&rt, &room->route, 0, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
 
 	if (err)
 		return err;
 	if (c->flags & AT_EMPTY_PATH && rt.kind == ROUTE_SHELF && !*rt.path)
 		rt.magic = rt.dirfd;
-	return exec_route(c, &rt, depth);
+	return exec_route(c, room, &rt, depth);
+}
+
+long exec_path(struct exec_call *c, unsigned depth)
+{
+	struct exec_room *room = room_take(sizeof(*room));
+	long err = room ? exec_in(c, room, depth) : -ENOMEM;
+
+	if (room)
+		room_give(room);
+	return err;
+}
+
+/* Comes back only with what went wrong. */
+static long exec(struct exec_call *c)
+{
+	long err = c->path ? environment_check(c->envp) : -EFAULT;
+
+	return err ? err : exec_path(c, 0);
 }
 
 static long serve_execve(struct run_regs *r)
@@ -405,7 +489,7 @@ static long serve_execve(struct run_regs *r)
 		.envp = (char *const *)r->dx,
 	};
 
-	return c.path ? exec_path(&c, 0) : -EFAULT;
+	return exec(&c);
 }
 
 static long serve_execveat(struct run_regs *r)
@@ -418,7 +502,7 @@ static long serve_execveat(struct run_regs *r)
 		.flags = (int)r->r8,
 	};
 
-	return c.path ? exec_path(&c, 0) : -EFAULT;
+	return exec(&c);
 }
 
 AT_START void serve_exec_init(void)

@@ -67,11 +67,13 @@ static long spawn_fill(struct run_spawn *s, const struct run_regs *r, uint64_t f
 	s->raw = r->raw;
 	s->pid = pid_now();
 	s->shares_memory = flags & CLONE_VM;
+	s->room_used = run_thread.room_used;
 	s->before = run_thread.proc;
 	if (s->shares_memory)
 		memcpy(&s->child, p, sizeof(s->child));
 	store_relaxed(&s->child.moving, 0u); /* nobody sees it yet */
 	s->child.task = NULL;
+	s->child.rooms = NULL;
 	s->child.borrowed = s->shares_memory;
 	s->child.adopted = false;
 	if (shared_parts(flags) ? p->task != NULL : !run_has_nothing())
@@ -157,7 +159,7 @@ static void child_of_fork(struct run_spawn *s)
 	map_after_fork();
 	me->in_call = 0;
 	run_attach_after_fork();
-	path_text_after_fork();
+	route_rooms_after_fork();
 	p->borrowed = false;
 	p->task = s->child.task;
 	p->pid = pid_now();
@@ -200,8 +202,9 @@ static void give_up_slot(void)
 
 	me->in_call = 0;
 	me->pending = 0;
+	me->keeping = 0;
+	me->fault[0].si_signo = me->fault[1].si_signo = 0;
 	me->beyond_limit = 0;
-	me->text_used = false;
 	slot_tls_disown();
 }
 
@@ -222,8 +225,12 @@ static void parent_after(struct run_spawn *s, long result)
 
 	me->proc = s->before;
 	map_fork_end();
-	if (s->shares_memory && me->in_call)
-		give_up_slot();
+	if (s->shares_memory) {
+		if (me->in_call)
+			give_up_slot();
+		me->room_used = s->room_used;
+		rooms_left_by(&s->child);
+	}
 	if (s->child.task && (result < 0 || (s->shares_memory && !s->child.adopted)))
 		SERVED(shelf_task_exit(s->child.task));
 	else if (s->child.task && !s->shares_memory)
@@ -293,7 +300,7 @@ static long serve_exit(struct run_regs *r)
 		return serve_exit_group(r);
 	call_enter();
 	run_thread_ends();
-	path_text_leave();
+	route_room_leave();
 	run_thread.in_call--;
 	return run_pass(r);
 }

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 
-#include "run/preload/serve.h"
+#include "run/preload/paths.h"
 
 /* serve_NAME: CALL with T the task, FD, A..E the arguments behind the descriptor. */
 #define SERVE_FD(name, call)                                                                     \
@@ -63,7 +63,7 @@ static long fstatfs_into(struct shelf_task *t, int fd, struct statfs *out)
 	struct statfs spare;
 	long err = shelf_fstatfs(t, fd, &spare);
 
-	return err ? err : copy_to_user(out, &spare, sizeof(spare));
+	return err ? err : statfs_give(&spare, out);
 }
 
 SERVE_READ(read, shelf_read(T, FD, (void *)A, B), watch_read(FD, (void *)A, B))

@@ -5,6 +5,7 @@
  * One table says where in a call the path and its directory stand, how its last component is meant, and which function
  * has the shelf do it.  path_call() routes, calls, and routes again when a walk crosses the border either way.
  */
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/statfs.h>
@@ -50,12 +51,19 @@ static long statx_into(struct shelf_task *t, const struct route *rt, const uint6
 	return err || good ? err : -EFAULT;
 }
 
+/* Programs that know a tmpfs do what they would do there: tail -f asks for events, and does not look each second. */
+long statfs_give(struct statfs *fs, struct statfs *user)
+{
+	fs->f_type = TMPFS_MAGIC;
+	return copy_to_user(user, fs, sizeof(*fs));
+}
+
 static long statfs_into(struct shelf_task *t, const struct route *rt, struct statfs *out)
 {
 	struct statfs spare;
 	long err = rt->magic >= 0 ? shelf_fstatfs(t, rt->magic, &spare) : shelf_statfs(t, rt->path, &spare);
 
-	return err ? err : copy_to_user(out, &spare, sizeof(spare));
+	return err ? err : statfs_give(&spare, out);
 }
 
 SHELF_DOES(stat, stat_into(t, rt, PTR(1), at_flags(rt, 0)))
@@ -146,12 +154,12 @@ static long do_utime(struct shelf_task *t, const uint64_t a[6], const struct rou
 /* A link's text, or the name of a descriptor. */
 static long link_text(struct shelf_task *t, const struct route *rt, char *buf, size_t size)
 {
-	char name[PATH_LIMIT];
+	char *name = rt->room->left[1]; /* such a call has one path */
 	long n;
 
 	if (rt->magic < 0 && !rt->link)
 		return shelf_readlinkat(t, AT_, buf, size);
-	n = rt->link ? proc_link_text(rt->link, name, sizeof(name)) : number_path(rt->magic, name, sizeof(name));
+	n = rt->link ? proc_link_text(rt->link, name, PATH_LIMIT) : number_path(rt->magic, name, PATH_LIMIT);
 	if (n < 0)
 		return n;
 	n = min_of(n, (long)size);
@@ -361,13 +369,13 @@ static long open_flags(const struct path_call *pc, const uint64_t a[6])
 	return pc->nr == SYS_creat ? O_WRONLY : (long)(int)a[pc->arg];
 }
 
-static long path_call_with(const struct path_call *pc, const uint64_t a[6], char *text)
+static long path_call_with(const struct path_call *pc, const uint64_t a[6], struct route_room *room)
 {
 	enum route_last last = pc->last(a);
 	const char *path = PTR(pc->path);
 	int dirfd = pc->dirfd == NONE ? AT_FDCWD : (int)a[pc->dirfd];
 	struct route rt;
-	long n = route_begin(&rt, text, dirfd, path, last);
+	long n = route_begin(&rt, room, 0, dirfd, path, last);
 
 	for (unsigned hops = 0; !n && hops < SYMLINK_LIMIT; hops++) {
 		bool again = false;
@@ -391,55 +399,15 @@ static long path_call_with(const struct path_call *pc, const uint64_t a[6], char
 	return n ? n : -ELOOP;
 }
 
-/*
- * Room for the path of a call, one for each of the first threads that makes one until it ends: the loader has little for thread-local
- * data of an auditor's.  Others, and calls within calls, use the stack.
- */
-#define TEXTS 64
-static char texts[TEXTS][PATH_LIMIT];
-static atomic_u64 texts_taken;
-
-static __attribute__((noinline)) bool text_take(struct run_thread *me)
-{
-	uint64_t taken = load_relaxed(&texts_taken); /* the CAS decides */
-
-	do {
-		if (!~taken)
-			return false;
-	} while (!cas_acq_rel(&texts_taken, &taken, taken | (taken + 1))); /* pairs with path_text_leave */
-	me->text = (uint8_t)(1 + __builtin_ctzll(~taken));
-	return true;
-}
-
-void path_text_leave(void)
-{
-	if (run_thread.text)
-		and_acq_rel(&texts_taken, ~(1ULL << (run_thread.text - 1))); /* pairs with text_take */
-	run_thread.text = 0;
-}
-
-void path_text_after_fork(void)
-{
-	store_relaxed(&texts_taken, run_thread.text ? 1ULL << (run_thread.text - 1) : 0); /* the only thread */
-}
-
-static __attribute__((noinline)) long path_call_nested(const struct path_call *pc, const uint64_t a[6])
-{
-	char text[PATH_LIMIT];
-
-	return path_call_with(pc, a, text);
-}
-
 long path_call(const struct path_call *pc, const uint64_t a[6])
 {
-	struct run_thread *me = &run_thread;
+	struct route_room *room = route_room_take();
 	long n;
 
-	if (unlikely(me->text_used) || (unlikely(!me->text) && !text_take(me)))
-		return path_call_nested(pc, a);
-	me->text_used = true;
-	n = path_call_with(pc, a, texts[me->text - 1]);
-	me->text_used = false;
+	if (unlikely(!room))
+		return -ENOMEM;
+	n = path_call_with(pc, a, room);
+	route_room_give(room);
 	return n;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SHELF_RUN_PRELOAD_PATHS_H
 #define SHELF_RUN_PRELOAD_PATHS_H
 
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 
 #include "run/preload/serve.h"
@@ -23,5 +24,7 @@ struct path_call {
 
 long path_call(const struct path_call *pc, const uint64_t a[6]);
 void serve_places_init(void);
+/* What the shelf says of itself, as a program is told it. */
+long statfs_give(struct statfs *fs, struct statfs *user);
 
 #endif

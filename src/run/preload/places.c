@@ -127,19 +127,16 @@ static long two_paths_call(const struct two_paths *tp, const uint64_t a[6], stru
 	return -ELOOP;
 }
 
-static long serve_two_paths(const struct two_paths *tp, struct run_regs *r)
+static long serve_two_paths(const struct two_paths *tp, const uint64_t a[6], struct route_room *room)
 {
 	enum route_last last[2] = {LAST_NOT_FOLLOWED, LAST_NOT_FOLLOWED};
-	char text[2][PATH_LIMIT];
 	struct route rt[2];
-	uint64_t a[6];
 	long err;
 
-	regs_args(r, a);
 	if (tp->links && tp->flags != NONE && a[tp->flags] & AT_SYMLINK_FOLLOW)
 		last[0] = LAST_FOLLOWED;
 	for (int k = 0; k < 2; k++) {
-		err = route_begin(&rt[k], text[k], tp->dirfd[k] == NONE ? AT_FDCWD : (int)a[tp->dirfd[k]],
+		err = route_begin(&rt[k], room, k, tp->dirfd[k] == NONE ? AT_FDCWD : (int)a[tp->dirfd[k]],
 				  (const char *)a[tp->path[k]], last[k]);
 		if (err)
 			return err;
@@ -149,11 +146,19 @@ static long serve_two_paths(const struct two_paths *tp, struct run_regs *r)
 
 static long serve_two(struct run_regs *r)
 {
+	struct route_room *room = route_room_take();
 	unsigned k = 0;
+	uint64_t a[6];
+	long err;
 
+	if (!room)
+		return -ENOMEM;
+	regs_args(r, a);
 	while (two_paths[k].nr != r->nr)
 		k++;
-	return serve_two_paths(&two_paths[k], r);
+	err = serve_two_paths(&two_paths[k], a, room);
+	route_room_give(room);
+	return err;
 }
 
 /* ---- where the process stands ---------------------------------------------------------------------- */
@@ -246,26 +251,38 @@ static long cwd_path(char *buf, size_t size)
 
 static long serve_getcwd(struct run_regs *r)
 {
-	char inside[PATH_LIMIT];
-	char *buf = (char *)r->di;
-	size_t size = r->si;
+	struct route_room *room;
 	long n;
 
 	if (!proc_here()->cwd_in)
 		return run_pass(r);
-	n = cwd_path(inside, sizeof(inside));
-	if (n < 0)
-		return n == -ENAMETOOLONG ? -ERANGE : n;
-	if ((size_t)n + 1 > size)
-		return -ERANGE;
-	return copy_to_user(buf, inside, (size_t)n + 1) ? -EFAULT : n + 1;
+	room = route_room_take();
+	if (!room)
+		return -ENOMEM;
+	n = cwd_path(room->left[0], sizeof(room->left[0]));
+	if (n >= 0)
+		n = (size_t)n + 1 > r->si ? -ERANGE : copy_to_user((char *)r->di, room->left[0], (size_t)n + 1) ? -EFAULT : n + 1;
+	route_room_give(room);
+	return n == -ENAMETOOLONG ? -ERANGE : n;
 }
 
+/* Of both sides, whatever other threads do: none attaches in between, and two calls are one after the other on either side. */
 static long serve_umask(struct run_regs *r)
 {
+	bool alone = proc_here()->borrowed || load_relaxed(&runtime.threads) == 1; /* only we could change it */
+	long old;
+
+	if (alone) {
+		if (attached())
+			SERVED(shelf_umask(task_here(), (mode_t)r->di));
+		return run_pass(r);
+	}
+	run_attach_lock();
 	if (attached())
-		SERVED(shelf_umask(task_here(), (mode_t)r->di));
-	return run_pass(r);
+		shelf_umask(task_here(), (mode_t)r->di);
+	old = sys_call3(SYS_umask, (int)r->di, 0, 0);
+	run_attach_unlock();
+	return old;
 }
 
 /* The path of an open file as the kernel would show it. */

@@ -87,9 +87,7 @@ static bool doubtful(const char *path)
 
 struct resolver {
 	size_t len; /* of the canonical directory so far, in `at`; "" is the root */
-	char at[PATH_LIMIT];
-	char rest[PATH_LIMIT]; /* still to go */
-	char link[PATH_LIMIT];
+	char *at, *rest, *link; /* PATH_LIMIT bytes each; `rest` is still to go */
 	unsigned links;
 	enum route_last last;
 };
@@ -100,10 +98,10 @@ static bool start_at_descriptor(struct resolver *v, int dirfd)
 	long n;
 
 	if (dirfd == AT_FDCWD)
-		n = sys_call3(SYS_getcwd, (long)v->at, sizeof(v->at), 0) - 1;
+		n = sys_call3(SYS_getcwd, (long)v->at, PATH_LIMIT, 0) - 1;
 	else {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", dirfd);
-		n = sys_call3(SYS_readlink, (long)name, (long)v->at, sizeof(v->at) - 1);
+		n = sys_call3(SYS_readlink, (long)name, (long)v->at, PATH_LIMIT - 1);
 	}
 	if (n < 1 || v->at[0] != '/')
 		return false;
@@ -114,7 +112,7 @@ static bool start_at_descriptor(struct resolver *v, int dirfd)
 
 static bool push(struct resolver *v, const char *name, size_t len)
 {
-	if (v->len + len + 2 > sizeof(v->at))
+	if (v->len + len + 2 > PATH_LIMIT)
 		return false;
 	v->at[v->len] = '/';
 	memcpy(v->at + v->len + 1, name, len);
@@ -137,7 +135,7 @@ static bool splice_link(struct resolver *v, size_t n, const char *rest)
 {
 	size_t more = strlen(rest);
 
-	if (n + more + 2 > sizeof(v->rest) || ++v->links > SYMLINK_LIMIT)
+	if (n + more + 2 > PATH_LIMIT || ++v->links > SYMLINK_LIMIT)
 		return false;
 	if (v->link[0] == '/')
 		v->at[v->len = 0] = '\0';
@@ -173,7 +171,7 @@ static int resolve_step(struct resolver *v)
 		return -1;
 	}
 	if (p[len] || v->last == LAST_FOLLOWED)
-		n = sys_call3(SYS_readlink, (long)v->at, (long)v->link, sizeof(v->link) - 1);
+		n = sys_call3(SYS_readlink, (long)v->at, (long)v->link, PATH_LIMIT - 1);
 	if (n >= 0)
 		return splice_link(v, (size_t)n, p + len);
 	if (n == -ENOENT && p[len])
@@ -184,14 +182,16 @@ next:
 }
 
 /* True: the path leads into the shelf, and the route says where. */
-static __attribute__((noinline)) bool resolve(struct route *rt, int dirfd, const char *path, enum route_last last)
+static bool resolve(struct route *rt, int dirfd, const char *path, enum route_last last)
 {
-	struct resolver v = {.last = last};
+	struct resolver v = {.at = rt->room->at, .rest = rt->room->rest, .link = rt->room->link, .last = last};
 	size_t n = strlen(path);
 	int step = 1;
 
-	if (n >= sizeof(v.rest) || (*path != '/' && !start_at_descriptor(&v, dirfd)))
+	if (n >= PATH_LIMIT || (*path != '/' && !start_at_descriptor(&v, dirfd)))
 		return false;
+	if (*path == '/')
+		v.at[0] = '\0';
 	memcpy(v.rest, path, n + 1);
 	if (*path != '/' && !strcmp(v.at, runtime.prefix))
 		step = -1;
@@ -356,11 +356,12 @@ static int route_relative(struct route *rt, int dirfd, const char *path, enum ro
 	return 0;
 }
 
-int route_begin(struct route *rt, char *text, int dirfd, const char *path, enum route_last last)
+int route_begin(struct route *rt, struct route_room *room, int which, int dirfd, const char *path, enum route_last last)
 {
 	long len = 0;
 
-	rt->border.left = text;
+	rt->room = room;
+	rt->border.left = room->left[which];
 	rt->moved = false;
 	rt->link = LINK_NONE;
 	rt->magic = -1;

@@ -42,6 +42,7 @@ struct run_proc {
 	bool adopted; /* borrowed: the task is its own by now */
 	atomic_u64 parked[PARKED_NUMBERS / 64]; /* [a] free numbers whose placeholder is kept: park.c */
 	atomic_u32 moving; /* a lock: park.c */
+	struct room *rooms; /* of one that runs in its parent's memory: room.c */
 	struct sig_table sig;
 };
 
@@ -50,6 +51,7 @@ struct run_spawn {
 	uint64_t raw;
 	uint32_t pid; /* whose it is */
 	bool shares_memory;
+	bool room_used; /* of the thread that forks */
 	struct run_proc *before;
 	struct run_proc child; /* used if it shares our memory, else its task only */
 };
@@ -60,12 +62,14 @@ struct run_thread {
 	uint32_t in_call;
 	uint32_t pending; /* the signal that waits; its siginfo and the mask to go back to: below */
 	uint32_t beyond_limit; /* the call met RLIMIT_FSIZE: SIGXFSZ when it ends */
+	uint32_t keeping; /* handlers that are about to keep theirs */
 	uint64_t mask;
 	siginfo_t info;
+	siginfo_t fault[2]; /* SIGSEGV, SIGBUS that were sent after it; si_signo 0: none */
 	uint64_t faults_blocked; /* of SIGSEGV and SIGBUS: what the program believes to have blocked */
 	bool restart; /* the pending signal's action says SA_RESTART */
-	bool text_used; /* stays set if a handler leaves by longjmp: then the stack is used */
-	uint8_t text; /* 1 and up: the buffer that is this thread's, for the path call under way; paths.c */
+	bool room_used; /* by the call with a path that is under way; stays set if a handler leaves by longjmp */
+	struct route_room *room; /* this thread's: room.c */
 	uintptr_t map_missed; /* a page of a map that was not there in a call: map_fault.c; 0: none */
 	bool map_missed_write;
 	bool map_forking; /* map_table's lock is held around a fork */
@@ -162,6 +166,8 @@ bool settings_take(char **envp);
 /* start.c: attaches; on failure says why and ends the process. */
 void run_attach_shelf(void);
 bool run_attach_try(void); /* false: it cannot be */
+void run_attach_lock(void); /* nobody attaches: a lock, in a call */
+void run_attach_unlock(void);
 long run_ask_segment(void); /* ask.c: a descriptor, or -errno */
 void run_start_libraries(void); /* start.c: libc is loaded */
 void run_clock_init(const Elf64_Ehdr *vdso); /* audit.c: the kernel's clock without a call */
@@ -238,18 +244,21 @@ struct route {
 	bool moved; /* the path or dirfd is not the program's own */
 	int magic; /* /proc/self/fd/N of a number of ours: N, and path is ""; else -1 */
 	enum route_link { LINK_NONE, LINK_EXE, LINK_CWD } link; /* the path is /proc/self/exe or /proc/self/cwd itself */
-	struct walk_border border; /* `left` is PATH_LIMIT bytes of the caller's, for paths that we make */
+	struct route_room *room;
+	struct walk_border border; /* `left` is in `room`, for paths that we make */
 };
 
-/*
- * Memory for `border.left`: the thread's own `text`, but for a handler that interrupted another call of its
- * thread's, which has it on its stack.  No more stack than needed: it may be a signal's.
- */
+/* Memory for a call's paths, two at most: room.c. */
+struct route_room {
+	char left[2][PATH_LIMIT];
+	char at[PATH_LIMIT], rest[PATH_LIMIT], link[PATH_LIMIT]; /* of one that is resolved: route.c */
+};
+
 /* How the last component is treated. */
 enum route_last { LAST_FOLLOWED, LAST_NOT_FOLLOWED };
 
-/* 0 or -errno. */
-int route_begin(struct route *rt, char *text, int dirfd, const char *path, enum route_last last);
+/* 0 or -errno.  WHICH: of the call's paths, 0 or 1. */
+int route_begin(struct route *rt, struct route_room *room, int which, int dirfd, const char *path, enum route_last last);
 /* The walk left the shelf: `border.left` is routed. */
 int route_again(struct route *rt, enum route_last last);
 /* The kernel said `err` for a path of its own: may it lead into the shelf by symbolic links?  True: routed anew. */
@@ -305,12 +314,22 @@ long proc_listed(int fd, void *list, long n);
 
 #define RUN_AFTER_SPAWN (RUN_NUMBERS - 1) /* no number of the kernel's: both returns of a fork come by it */
 void serve_exec_init(void);
-/* paths.c: a thread ends; a child of fork has one thread. */
-void path_text_leave(void);
-void path_text_after_fork(void);
 void run_thread_ends(void); /* the thread's slot is given back */
 /* Nothing open, mapped or stood in that a child or a new image would have from us. */
 bool run_has_nothing(void);
+
+/* ---- memory (room.c) ---------------------------------------------------------------------------------- */
+
+/* At least SIZE bytes that are not the stack's; NULL: there are none. */
+void *room_take(size_t size);
+void room_give(void *bytes);
+/* P was a child in our memory, and is gone. */
+void rooms_left_by(struct run_proc *p);
+/* The same for paths, sooner had. */
+struct route_room *route_room_take(void);
+void route_room_give(struct route_room *room);
+void route_room_leave(void); /* the thread ends */
+void route_rooms_after_fork(void); /* in the child, which has one thread */
 
 /* ---- maps (map.c) ------------------------------------------------------------------------------------ */
 

@@ -4,8 +4,8 @@
  *
  * The kernel gets our handler in place of each of the program's.  It runs the program's unless a shelf call is under
  * way in this thread: then the signal is kept, all others are blocked in the interrupted context, and call_leave()
- * sends it to the thread again and unblocks.  So one kept signal a thread is enough, the order is the kernel's, and a
- * handler never sees, leaves by longjmp, or unwinds a half-done call.  Faults are for us first: a bad buffer of the
+ * sends it to the thread again and unblocks.  So one kept signal a thread is enough, and one of each fault that somebody sent, as these
+ * are never blocked; the order is the kernel's, and a handler never sees, leaves by longjmp, or unwinds a half-done call.  Faults are for us first: a bad buffer of the
  * program's becomes EFAULT.
  *
  * Data: the process's sig_table, under its lock, which is held for a few stores inside a call.  A vfork's
@@ -93,17 +93,52 @@ static void default_action(int sig)
 	kernel_sigaction(sig, &dfl, NULL);
 }
 
-/* Kept for the end of the call; nothing more comes until then. */
+static void send_again(const siginfo_t *info)
+{
+	sys_call6(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), info->si_signo, (long)info, 0, 0);
+}
+
+/* A fault that somebody sent when another signal was kept already; a second one is lost, as in the kernel. */
+static void keep_fault(struct run_thread *me, int sig, const siginfo_t *info)
+{
+	siginfo_t *room = &me->fault[sig == SIGBUS];
+
+	if (!room->si_signo)
+		*room = *info;
+}
+
+/*
+ * Kept for the end of the call; nothing more comes until then, but faults that somebody sends, and what comes before this returns: that
+ * goes back to the kernel, which keeps it blocked.  A handler's mask has all of what it interrupted, and more: the program's is what is in
+ * each of them.
+ */
 static void keep(int sig, const siginfo_t *info, ucontext_t *uc)
 {
 	struct run_thread *me = &run_thread;
-	uint64_t all = ~FAULTS;
+	uint64_t all = ~FAULTS, mask;
+	bool first = !me->keeping++;
 
-	me->restart = proc_here()->sig.action[sig].flags & SA_RESTART; /* a hint; the kernel's half of it is done */
-	me->pending = (uint32_t)sig;
-	me->info = *info;
-	memcpy(&me->mask, &uc->uc_sigmask, sizeof(me->mask));
+	fence_compiler();
+	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
+	mask &= ~FAULTS;
+	if (first && !me->pending) {
+		me->restart = proc_here()->sig.action[sig].flags & SA_RESTART; /* a hint; the kernel's half of it is done */
+		me->info = *info;
+		me->mask = mask;
+		fence_compiler();
+		me->pending = (uint32_t)sig;
+	} else {
+		me->mask &= mask; /* or the first one stores it yet */
+		if (is_fault(sig)) {
+			keep_fault(me, sig, info);
+		} else {
+			sys_call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, 0, KERNEL_SIGSET, 0, 0);
+			send_again(info);
+		}
+	}
 	memcpy(&uc->uc_sigmask, &all, sizeof(all));
+	fence_compiler();
+	me->keeping--;
 }
 
 static void to_self(int sig)
@@ -116,22 +151,38 @@ static void note_beyond_limit(void)
 	run_thread.beyond_limit = 1;
 }
 
+/* The program's mask is back in force: its handlers run now. */
+static void deliver_faults(struct run_thread *me)
+{
+	for (int k = 0; k < 2; k++) {
+		siginfo_t info = me->fault[k];
+
+		me->fault[k].si_signo = 0;
+		if (info.si_signo)
+			send_again(&info);
+	}
+}
+
 void call_deliver(void)
 {
 	struct run_thread *me = &run_thread;
-	uint32_t sig = me->pending;
+	siginfo_t info = me->info;
 	uint64_t mask = me->mask;
 
 	if (me->beyond_limit) {
 		me->beyond_limit = 0;
 		to_self(SIGXFSZ);
 	}
-	if (!sig)
+	if (!me->pending)
 		return;
+	info.si_signo = (int)me->pending;
 	me->pending = 0;
-	sys_call6(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), sys_call3(SYS_gettid, 0, 0, 0), (long)sig,
-		  (long)&me->info, 0, 0);
+	if (!is_fault(info.si_signo))
+		send_again(&info);
 	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET, 0, 0);
+	if (is_fault(info.si_signo))
+		send_again(&info);
+	deliver_faults(me);
 }
 
 /* The program's action for it; a handler for once is gone after this. */

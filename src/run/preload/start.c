@@ -64,11 +64,40 @@ void run_die(const char *format, ...)
 
 /* ---- the shelf ---------------------------------------------------------------------------------- */
 
+/* The number behind NAME in this thread's status; -1: there is no /proc. */
+static long status_octal(const char *name)
+{
+	char text[256]; /* it is among the first lines */
+	long fd = sys_call3(SYS_open, (long)"/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0), n, value = 0;
+	const char *at = text;
+
+	if (fd < 0)
+		return -1;
+	n = sys_call3(SYS_read, fd, (long)text, sizeof(text) - 1);
+	sys_call3(SYS_close, fd, 0, 0);
+	text[max_of(n, 0L)] = '\0';
+	while (at && strncmp(at, name, strlen(name))) {
+		at = strchr(at, '\n');
+		at += at != NULL;
+	}
+	if (!at)
+		return -1;
+	for (at += strlen(name); *at == ' ' || *at == '\t'; at++)
+		;
+	for (; *at >= '0' && *at <= '7'; at++)
+		value = value * 8 + (*at - '0');
+	return value;
+}
+
+/* The call that tells it sets another: where other threads may make a file meanwhile it is the last resort, and takes rights away. */
 static void take_umask(struct shelf_task *t)
 {
-	long mask = sys_call3(SYS_umask, 0, 0, 0);
+	long mask = load_relaxed(&runtime.threads) == 1 ? -1 : status_octal("Umask:"); /* only we exist */
 
-	sys_call3(SYS_umask, mask, 0, 0);
+	if (mask < 0) {
+		mask = sys_call3(SYS_umask, 077, 0, 0);
+		sys_call3(SYS_umask, mask, 0, 0);
+	}
 	shelf_umask(t, (mode_t)mask);
 }
 
@@ -159,19 +188,30 @@ void run_attach_after_fork(void)
 	store_release(&attaching, 0u); /* another thread of the parent's may have been at it */
 }
 
-static bool attach(bool must)
+void run_attach_lock(void)
 {
 	uint32_t none = 0;
-	bool done;
 
 	call_enter();
-	while (!cas_acq_rel(&attaching, &none, 1u)) { /* pairs with the store below */
+	while (!cas_acq_rel(&attaching, &none, 1u)) { /* pairs with run_attach_unlock */
 		none = 0;
 		sys_call3(SYS_sched_yield, 0, 0, 0);
 	}
-	done = attached() || attach_now(must);
-	store_release(&attaching, 0u); /* pairs with the CAS above */
+}
+
+void run_attach_unlock(void)
+{
+	store_release(&attaching, 0u); /* pairs with run_attach_lock */
 	call_leave();
+}
+
+static bool attach(bool must)
+{
+	bool done;
+
+	run_attach_lock();
+	done = attached() || attach_now(must);
+	run_attach_unlock();
 	return done;
 }
 
