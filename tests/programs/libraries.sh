@@ -56,6 +56,18 @@ LD_LIBRARY_PATH=lib bin/plain; LD_LIBRARY_PATH=$PWD/lib bin/plain; LD_LIBRARY_PA
 bin/plain 2>&1 | sed "s/.*shared/shared/"; LD_LIBRARY_PATH=$PWD bin/plain 2>&1 | sed "s/.*shared/shared/"
 LD_LIBRARY_PATH=$PWD/lib LD_TRACE_LOADED_OBJECTS=1 bin/plain | sed "s/(0x.*//" | grep -v vdso
 LD_LIBRARY_PATH=$PWD/lib env -u LD_LIBRARY_PATH sh -c "bin/plain 2>&1 | sed s/.*shared/shared/; cat word"; rm bin/absolute'
+# It says otherwise where it has found $ORIGIN.
+edit='s,=> .*/\(lib[a-z]*\.so\) ,=> \1 ,;s,(0x.*,,' both "by the loader run by its name, as ldd does" "$sources"'
+cat >name.c <<"END"
+#include <stdio.h>
+#include <unistd.h>
+#include <sys/auxv.h>
+int main(int argc, char **argv) { printf("%s %d:", argv[0], argc); for (int fd = 3; fd < 64; fd++) if (lseek(fd, 0, SEEK_CUR) != -1) printf(" %d", fd); puts(""); return 0; }
+END
+gcc name.c -o name; L=/lib64/ld-linux-x86-64.so.2; ln -s name link; ln -s /bin/true out; ln -s "$HOST/none" nowhere
+$L ./name a; $L $PWD/name; $L --argv0 other ./name a b; (cd lib; $L ../link); sh -c "exec $L ./name"; $L --inhibit-cache --library-path lib bin/plain; $L bin/origin
+for p in ./name lib/libtwice.so $PWD/name link out bin/absolute bin/origin main.c none nowhere lib; do ldd $p 2>&1; echo "$? $p"; $L --verify $p 2>/dev/null; echo $?; done
+$L ./none 2>&1; $L --list ./name | grep -c libc; ldd name link; rm bin/absolute name'
 both "and the environment stays the program's own" '
 export LD_LIBRARY_PATH=$PWD GLIBC_TUNABLES=glibc.malloc.check=0
 sh -c "env -u LD_LIBRARY_PATH env | grep -E ^GLIBC_TUNABLES"; unset GLIBC_TUNABLES; sh -c "unset LD_LIBRARY_PATH; env | grep -cE \"^(GLIBC_TUNABLES|LD_AUDIT)\""

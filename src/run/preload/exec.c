@@ -7,10 +7,11 @@
  *	LD_PRELOAD, or LD_AUDIT and GLIBC_TUNABLES	this library, in front of what the program put there: run/library.h
  *	SHELF_RUN	state, name and prefix: start.c
  *	SHELF_RUN_DIR, SHELF_RUN_TABLES	as they were when the process started
- *	SHELF_RUN_EXE	where the program lies, if that is the shelf
+ *	SHELF_RUN_EXE	where the program lies, if that is the shelf; SHELF_RUN_LOADED what the loader, run by its name, loads
  * The new vectors and all long texts lie in memory of their own (room.c): posix_spawn's child has little stack.
  *
- * A program that lies in the shelf is copied to a memfd, as the kernel cannot map the shelf's pages as a file.
+ * A program that lies in the shelf is copied to a memfd, as the kernel cannot map the shelf's pages as a file; so is one that the loader,
+ * run by its name, is to load.
  * What begins with "#!" becomes its interpreter's arguments here, as the kernel would open it by a name it does not find.
  * A program that the library would not be loaded into is refused by name: statically linked ones, and those that run
  * with other rights than their caller's, or whose caller's ids are not its real ones.
@@ -91,15 +92,15 @@ static long vector_length(char *const *v)
 	return 0;
 }
 
-#define NAME_LOOKED_AT 32 /* bytes of a variable: more than the longest name of ours */
+#define LOOKED_AT 32 /* bytes of a string: more than the longest name of a variable of ours, or of an option of the loader's */
 
-/* Whether the variables can be looked at, as will be done. */
-static long environment_check(char *const *envp)
+/* Whether the strings can be looked at, as will be done. */
+static long strings_check(char *const *v)
 {
-	long n = vector_length(envp);
+	long n = vector_length(v);
 
-	for (long i = 0; i < n && envp[i]; i++)
-		if (user_strnlen(envp[i], NAME_LOOKED_AT) < 0)
+	for (long i = 0; i < n && v[i]; i++)
+		if (user_strnlen(v[i], LOOKED_AT) < 0)
 			return -EFAULT;
 	return min_of(n, 0L);
 }
@@ -113,7 +114,7 @@ static bool is_variable(const char *entry, const char *name)
 
 static bool is_ours(const char *entry)
 {
-	return library_env_is(entry) || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") ||
+	return library_env_is(entry) || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") || is_variable(entry, LOADED_VARIABLE) ||
 	       is_variable(entry, "SHELF_RUN_DIR") || is_variable(entry, "SHELF_RUN_TABLES");
 }
 
@@ -221,7 +222,7 @@ static size_t env_size(const struct exec_env *e)
 	return ((size_t)e->count + OUR_VARIABLES + 1) * sizeof(char *) + e->library_size + e->state_size + e->dir_size + e->tables_size;
 }
 
-/* Only comes back if it failed.  PATH from DIRFD is what c->path came to; EXE: the variable that names a program in the shelf, or NULL. */
+/* Only comes back if it failed.  PATH from DIRFD is what c->path came to; EXE: the variable that says more of a program in the shelf, or NULL. */
 static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, int flags, char *exe)
 {
 	struct exec_env e = {.count = vector_length(c->envp)};
@@ -253,10 +254,10 @@ static long refuse(const char *path, const char *why)
 }
 
 /* A program in the shelf, as a descriptor of the kernel's. */
-static long copy_to_memfd(struct exec_room *room, const struct program_file *im, const char *name)
+static long copy_to_memfd(struct exec_room *room, const struct program_file *im, const char *name, unsigned flags)
 {
 	off_t at = 0;
-	long n, fd = sys_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0);
+	long n, fd = sys_call3(SYS_memfd_create, (long)name, flags, 0);
 
 	if (fd < 0)
 		return fd;
@@ -282,7 +283,7 @@ static long exec_ours(const struct exec_call *c, struct exec_room *room, const s
 
 	memcpy(room->exe, EXE_VARIABLE, strlen(EXE_VARIABLE));
 	/* The loader finds $ORIGIN by the memfd's name: route.c. */
-	fd = copy_to_memfd(room, im, err >= 0 && strlen(name) <= MEMFD_NAME ? name : last_part(c->path));
+	fd = copy_to_memfd(room, im, err >= 0 && strlen(name) <= MEMFD_NAME ? name : last_part(c->path), MFD_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	image_close(im);
@@ -367,6 +368,115 @@ static bool wants_libraries(const struct exec_call *c, const struct program_file
 	       library_program_reaches(&place, im, head);
 }
 
+/* ---- the loader by its name, as ldd runs it ------------------------------------------------------ */
+
+/* Which of the loader's arguments is the program; 0: none.  *named: the program gets another name by one before. */
+static long loader_program(char *const *argv, long n, bool *named)
+{
+	static const char *const with_value[] = {"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend",
+						 "--glibc-hwcaps-mask"};
+	long i = 1;
+
+	for (; i < n && argv[i] && !strncmp(argv[i], "--", 2); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(with_value); k++)
+			if (!strcmp(argv[i], with_value[k])) {
+				*named = *named || !strcmp(argv[i], "--argv0");
+				i++;
+				break;
+			}
+	return i < n && argv[i] ? i : 0;
+}
+
+/* What the loader opens in place of its program. */
+struct loaded {
+	long fd; /* a memfd, or -1 */
+	const char *name; /* NULL: what it was told */
+};
+
+/* A hidden number, or -errno. */
+static long loader_open(struct route *rt)
+{
+	long n;
+
+	if (!attached())
+		run_attach_shelf();
+	call_enter();
+	walk_border = &rt->border;
+	n = rt->magic >= 0 ? api_open_hidden(task_here(), rt->magic, "", HIDDEN_NUMBERS) :
+			     api_open_hidden(task_here(), rt->dirfd, rt->path, HIDDEN_NUMBERS);
+	walk_border = NULL;
+	call_leave();
+	return n;
+}
+
+static void loader_copy(struct loaded *l, struct exec_room *room, long number, const char *path)
+{
+	struct program_file im = image_of(true, number);
+
+	if (!image_is_file(&im) && number_path(im.fd, room->exe, PATH_LIMIT) >= 0)
+		l->fd = copy_to_memfd(room, &im, strlen(room->exe) <= MEMFD_NAME ? room->exe : last_part(path), 0);
+	image_close(&im);
+	if (l->fd < 0)
+		return;
+	snprintf(room->name, sizeof(room->name), "%s%ld", LOADED_AT, l->fd);
+	l->name = room->name;
+}
+
+/* Program PATH; if it is not there, the kernel says so. */
+static void loader_find(struct loaded *l, struct exec_room *room, const char *path)
+{
+	struct route rt;
+	long n = route_begin(&rt, &room->route, 0, AT_FDCWD, path, LAST_FOLLOWED);
+
+	for (unsigned hops = 0; !n && hops < SYMLINK_LIMIT; hops++) {
+		if (rt.kind == ROUTE_HOST) {
+			l->name = rt.moved ? rt.path : NULL;
+			return;
+		}
+		n = loader_open(&rt);
+		if (n >= 0) {
+			loader_copy(l, room, n, path);
+			return;
+		}
+		if (n == WALK_LEFT)
+			n = route_again(&rt, LAST_FOLLOWED);
+	}
+}
+
+/* The loader opens its program before we are there: one of the shelf's goes by a name that the kernel knows (settings.c has the rest). */
+static long loader_exec(const struct exec_call *c, const struct route *rt)
+{
+	bool named = false;
+	long n = vector_length(c->argv), at = strings_check(c->argv) ? 0 : loader_program(c->argv, n, &named), err;
+	long length = at ? user_strnlen(c->argv[at], PATH_LIMIT) : -EFAULT;
+	size_t variable = (size_t)max_of(length, 0L) + sizeof(LOADED_VARIABLE) + 32;
+	struct exec_room *room = length > 0 ? room_take(sizeof(*room) + ((size_t)n + 1) * sizeof(char *) + variable) : NULL;
+	char **argv = (char **)(void *)(room + 1), *text = NULL;
+	struct exec_call call = *c;
+	struct loaded l = {.fd = -1};
+
+	if (room && strchr(c->argv[at], '/')) /* or it is looked for among libraries */
+		loader_find(&l, room, c->argv[at]);
+	if (l.name) {
+		memcpy(argv, c->argv, (size_t)n * sizeof(char *));
+		argv[n] = NULL;
+		argv[at] = (char *)(uintptr_t)l.name;
+		call.argv = argv;
+	}
+	if (l.fd >= 0 || (l.name && !named))
+		text = (char *)(argv + n + 1);
+	if (l.fd >= 0)
+		snprintf(text, variable, "%s=%ld:%s", LOADED_VARIABLE, l.fd, c->argv[at]);
+	else if (text)
+		snprintf(text, variable, "%s=:%s", LOADED_VARIABLE, c->argv[at]);
+	err = kernel_exec(&call, rt->dirfd, rt->path, c->flags, text);
+	if (l.fd >= 0)
+		sys_call3(SYS_close, l.fd, 0, 0);
+	if (room)
+		room_give(room);
+	return err;
+}
+
 static long exec_kind(struct exec_call *c, struct exec_room *room, struct route *rt, const struct program_file *im, unsigned depth)
 {
 	enum program_kind kind;
@@ -390,7 +500,7 @@ static long exec_kind(struct exec_call *c, struct exec_room *room, struct route 
 	if (image_is_ours(im))
 		return exec_ours(c, room, im);
 	image_close(im);
-	return kernel_exec(c, rt->dirfd, rt->path, c->flags, NULL);
+	return program_is_loader(c->path) ? loader_exec(c, rt) : kernel_exec(c, rt->dirfd, rt->path, c->flags, NULL);
 }
 
 /* Opens it with the rights that exec asks for. */
@@ -475,7 +585,7 @@ long exec_path(struct exec_call *c, unsigned depth)
 /* Comes back only with what went wrong. */
 static long exec(struct exec_call *c)
 {
-	long err = c->path ? environment_check(c->envp) : -EFAULT;
+	long err = c->path ? strings_check(c->envp) : -EFAULT;
 
 	return err ? err : exec_path(c, 0);
 }

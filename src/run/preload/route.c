@@ -319,6 +319,24 @@ static const char *after_memfd(const char *path)
 	return strncmp(path, memfd, sizeof(memfd) - 1) ? NULL : after_prefix(path + sizeof(memfd) - 1);
 }
 
+/* One that the loader was told to load: $ORIGIN is then where it found it. */
+static bool route_loaded(struct route *rt, const char *path)
+{
+	const char *rest = path + strlen(LOADED_AT);
+	size_t folder;
+
+	if (strncmp(path, LOADED_AT, strlen(LOADED_AT)) || (*rest >= '0' && *rest <= '9') || !after_prefix(runtime.loaded))
+		return false;
+	folder = (size_t)(strrchr(runtime.loaded, '/') + 1 - runtime.loaded);
+	if (folder + strlen(rest) >= PATH_LIMIT)
+		return false;
+	memmove(rt->border.left + folder, rest, strlen(rest) + 1);
+	memcpy(rt->border.left, runtime.loaded, folder);
+	to_inside(rt, after_prefix(rt->border.left));
+	rt->moved = true;
+	return true;
+}
+
 static int route_absolute(struct route *rt, int dirfd, const char *path, enum route_last last)
 {
 	const char *inside;
@@ -333,6 +351,8 @@ static int route_absolute(struct route *rt, int dirfd, const char *path, enum ro
 		to_inside(rt, inside);
 		return 0;
 	}
+	if (unlikely(runtime.loaded != NULL) && route_loaded(rt, path))
+		return 0;
 	if (attached() && (path[1] == 'p' || path[1] == 'd')) {
 		found = route_proc(rt, path);
 		if (found)

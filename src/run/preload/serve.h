@@ -77,6 +77,10 @@ struct run_thread {
 	struct run_spawn *spawn; /* SPAWN_DEPTH of them, mapped at the first fork */
 };
 
+/* How the loader finds its program, a memfd, at this and a number: nobody else writes that so, and $ORIGIN becomes its folder. */
+#define LOADED_AT "/proc/self/./fd/"
+#define LOADED_VARIABLE "SHELF_RUN_LOADED"
+
 struct runtime {
 	const char *name;
 	const char *key; /* run/key.h; "": none */
@@ -93,6 +97,7 @@ struct runtime {
 	uint32_t state; /* S of SHELF_RUN: start.c */
 	const char *shm_dir; /* the directory of the shelves; NULL: the usual one */
 	const char *tables; /* folder of site tables, or NULL */
+	const char *loaded; /* the same where the loader was run by its name */
 	const char *exe; /* where in the shelf this program lies, with the prefix; NULL: not there */
 	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
 	atomic_u32 threads; /* 1 until a second one starts */
@@ -163,6 +168,8 @@ static inline bool attached(void)
 
 /* settings.c: fills `runtime`.  False: not started by `shelf run`. */
 bool settings_take(char **envp);
+/* The program that the loader was told to load is known by where it lies, not by how the loader found it. */
+void settings_take_loaded(char **argv, char **envp);
 /* start.c: attaches; on failure says why and ends the process. */
 void run_attach_shelf(void);
 bool run_attach_try(void); /* false: it cannot be */

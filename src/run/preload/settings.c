@@ -6,7 +6,7 @@
 #include "run/preload/serve.h"
 
 /* Texts one behind the other: as few pages as they need. */
-static char texts[NAME_LIMIT + 1 + RUN_KEY + 1 + 5 * PATH_LIMIT];
+static char texts[NAME_LIMIT + 1 + RUN_KEY + 1 + 7 * PATH_LIMIT];
 static size_t texts_used;
 
 /* A copy of FROM up to STOP, OR or the end, less than SIZE bytes; NULL: it is longer. */
@@ -64,6 +64,42 @@ static AT_START bool take_state(const char *run)
 	runtime.name = keep_text(run, NAME_LIMIT + 1, '/', 0);
 	runtime.prefix = keep_text(at, PATH_LIMIT, 0, 0);
 	return runtime.name && runtime.prefix;
+}
+
+/* "/memfd:PATH (deleted)" */
+static AT_START const char *keep_memfd(int fd)
+{
+	static const char before[] = "/memfd:", behind[] = " (deleted)";
+	char link[32], text[PATH_LIMIT];
+	long n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = sys_call3(SYS_readlink, (long)link, (long)text, sizeof(text) - 1);
+	text[max_of(n, 0L)] = '\0';
+	if (n <= (long)sizeof(behind) || strncmp(text, before, sizeof(before) - 1) || strcmp(text + n - (sizeof(behind) - 1), behind))
+		return NULL;
+	text[n - (long)(sizeof(behind) - 1)] = '\0';
+	return keep_text(text + sizeof(before) - 1, PATH_LIMIT, 0, 0);
+}
+
+/* N:PATH, as exec.c writes it: the memfd, or nothing, and what the loader was told. */
+AT_START void settings_take_loaded(char **argv, char **envp)
+{
+	const char *told = keep_variable(envp, LOADED_VARIABLE);
+	bool named = true; /* by what is not the program's affair */
+	int fd = 0;
+
+	if (!told)
+		return;
+	if (*told != ':') {
+		for (; *told >= '0' && *told <= '9'; told++)
+			fd = fd * 10 + (*told - '0');
+		runtime.loaded = keep_memfd(fd);
+		sys_call3(SYS_close, fd, 0, 0);
+		named = argv[0] && !strncmp(argv[0], LOADED_AT, strlen(LOADED_AT)); /* not by --argv0 */
+	}
+	if (*told == ':' && named)
+		argv[0] = (char *)(uintptr_t)(told + 1);
 }
 
 AT_START bool settings_take(char **envp)

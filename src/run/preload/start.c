@@ -7,6 +7,7 @@
  *                      (promise.h), ", KEY" as key.h says; a name has no '/', a prefix begins with one
  *   SHELF_RUN_DIR      where the shelves are, if not in /dev/shm
  *   SHELF_RUN_EXE      the program's own path, if it lies in the shelf
+ *   SHELF_RUN_LOADED   N:PATH if the loader was run by its name: the descriptor that it found its program by, and the name it was given
  *   SHELF_RUN_TABLES   folder of site tables and ready copies; without it each start scans
  *   SHELF_RUN_DOCTOR   `shelf doctor` asks: "calls" or "attach" is answered on standard output, and the process ends
  *
@@ -299,14 +300,20 @@ void run_start_libraries(void)
 		strict_start();
 }
 
-/* The program's interpreter, or the program itself if that was run by name. */
-static AT_START const void *loader_base(Elf64_auxv_t *aux)
+/*
+ * The program's interpreter.  One that was run by its name has put its program's headers into the vector, in place of its own; but it is who
+ * calls our constructor, from CALLER, and from its first page to there it is mapped without a gap.
+ */
+static AT_START const void *loader_base(Elf64_auxv_t *aux, const void *caller)
 {
-	Elf64_auxv_t *base = vector_entry(aux, AT_BASE), *headers = vector_entry(aux, AT_PHDR);
+	Elf64_auxv_t *base = vector_entry(aux, AT_BASE);
+	uintptr_t at = (uintptr_t)caller & ~(uintptr_t)PAGE_MASK;
 
 	if (base && base->a_un.a_val)
 		return (const void *)base->a_un.a_val;
-	return headers ? (const void *)(headers->a_un.a_val & ~(uint64_t)PAGE_MASK) : NULL;
+	while (memcmp((const void *)at, ELFMAG, SELFMAG))
+		at -= PAGE_BYTES;
+	return (const void *)at;
 }
 
 /* As an auditor: nothing is there but the program and the loader. */
@@ -315,11 +322,13 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 	const char *ask = libc_env(envp, "SHELF_RUN_DOCTOR");
 	Elf64_auxv_t *aux = vector_of(envp), *vdso = vector_entry(aux, AT_SYSINFO_EHDR);
 
-	(void)argc, (void)argv;
+	(void)argc;
 	store_relaxed(&runtime.threads, 1u); /* only we exist */
 	runtime.auditor = !run_images_seen();
 	if (!settings_take(envp))
 		return; /* not started by `shelf run` */
+	if (runtime.auditor)
+		settings_take_loaded(argv, envp);
 	know_prefix();
 	if (vdso)
 		run_clock_init((const Elf64_Ehdr *)vdso->a_un.a_val);
@@ -330,7 +339,7 @@ __attribute__((constructor)) static void run_start(int argc, char **argv, char *
 	if (runtime.strict)
 		memset(run_wanted, 1, sizeof(run_wanted)); /* what is not looked at cannot be told from what slipped through */
 	if (runtime.auditor)
-		patched_or_die(run_attach_loader(loader_base(aux), runtime.tables, run_wanted, &patched));
+		patched_or_die(run_attach_loader(loader_base(aux, __builtin_return_address(0)), runtime.tables, run_wanted, &patched));
 	if (runtime.exe)
 		take_name(aux);
 	if (!runtime.auditor)
