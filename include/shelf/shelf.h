@@ -64,12 +64,14 @@ struct shelf_options {
  * attach: -ENOENT, -EACCES, -EINVAL (another version, a damaged header), -EBUSY (the address is taken).  Closes
  *	what dead processes had open.  Blocks.
  * SHELF_READ_ONLY: the segment is mapped for reading, the calling threads' own slots apart.
+ * SHELF_TO_CHECK: for shelf_verify() alone.  Also a shelf that was found damaged; what dead processes had is left as it is.
  * detach: no thread of the process may be in a call; tasks of the process should have exited.
  * remove: the name goes; who has it attached keeps it.
  */
 #define SHELF_WHY 256
 int shelf_create(const char *name, const struct shelf_options *options, struct shelf **out, char why[SHELF_WHY]);
 #define SHELF_READ_ONLY 1u
+#define SHELF_TO_CHECK 2u
 int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[SHELF_WHY]);
 int shelf_remove(const char *name, char why[SHELF_WHY]);
 void shelf_detach(struct shelf *shelf);
@@ -307,7 +309,7 @@ int shelf_inotify_rm_watch(struct shelf_task *t, int fd, int wd);
 /* Snapshots, without locks: each number is right by itself. */
 struct shelf_counters {
 	uint64_t size_pages, used_pages, committed_pages;
-	uint64_t inodes, files_open, tasks, threads;
+	uint64_t inodes, files_open, tasks, threads; /* tasks: 0 when it is poisoned */
 	uint64_t epoch, retired_waiting;
 	uint64_t calls_past; /* system calls that `shelf run --strict` saw go past the shelf */
 	uint32_t poisoned;
@@ -320,8 +322,10 @@ int shelf_counters(struct shelf *shelf, struct shelf_counters *out);
  * a sentence for each fault, and for each thing that a killed call left over (faults: what is wrong; left: a count
  * too high, an object or pages that are nobody's).
  * What is left over is known only when no other thread has the shelf (report.alone); until the call ends none gets it.
- * SHELF_VERIFY_REPAIR: then what is left over is taken back, and counts are put right; `mended` are the faults that
- * are no more.  Descriptor tables of <shelf/fdtable.h> that stand at no anchor count as nobody's.
+ * SHELF_VERIFY_REPAIR: then what is left over is taken back, and counts, lists, maps of what is free and locks that are
+ * nobody's are put right; `mended` are the faults that are no more.  What stays poisons the shelf, and when nothing stays
+ * it is poisoned no more.  A child clears away what the dead left on a copy first, and where it falls nothing is changed.
+ * Descriptor tables of <shelf/fdtable.h> that stand at no anchor count as nobody's.
  * On a shelf that is being changed counts may be reported falsely.  `progress` is called now and then.
  * -ENOMEM, -EROFS.
  */

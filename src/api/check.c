@@ -2,6 +2,11 @@
 /*
  * check.c - shelf_check, shelf_verify: all that can be reached is followed, and what is stored twice compared.
  *
+ * Order, when alone: the allocator and the slots are judged (segment/judge.h), since all else relies on them; what the
+ * dead left is cleared away, once a child has shown on a copy that it can be (check_trial.c); then everything is
+ * followed, without locks.  Where one of the first two finds what it cannot mend, or may not, nothing is changed any more:
+ * the rest is looked at as it lies, and only what cannot be followed is told.
+ * Faults that nothing mends poison the shelf: calls give EIO, for what they would follow leads anywhere.
  * Data: private tables of this call, mapped for its time.  Each directory is looked at under its lock, so its
  * own entries are judged at one moment.
  * Alone: when no other thread has the shelf, none gets it before the check has ended.  Only then is it told, and
@@ -14,6 +19,7 @@
 #include <stdio.h>
 
 #include "api/check_priv.h"
+#include "segment/judge.h"
 #include "special/inotify.h"
 
 #define BARRIER_NS 1000000000L
@@ -29,21 +35,29 @@ static void say(struct check *c, const char *format, va_list args)
 	c->o->say(c->o->ctx, text);
 }
 
-void check_fault(struct check *c, bool mended, const char *format, ...)
+bool check_fault(struct check *c, bool mends, const char *format, ...)
 {
 	va_list args;
 
 	c->report->faults++;
-	c->report->mended += mended;
+	c->report->mended += mends && c->repair;
+	if (!mends && !c->hopeless++) {
+		va_start(args, format);
+		vsnprintf(c->first, sizeof(c->first), format, args);
+		va_end(args);
+	}
 	va_start(args, format);
 	say(c, format, args);
 	va_end(args);
+	return mends && c->repair;
 }
 
 void check_left(struct check *c, const char *format, ...)
 {
 	va_list args;
 
+	if (!c->settled)
+		return; /* what a dead thread was doing is half done */
 	c->report->left++;
 	va_start(args, format);
 	say(c, format, args);
@@ -61,15 +75,31 @@ void check_count(struct check *c, struct ref *count, uint32_t should, const char
 {
 	uint32_t says = ref_read(count);
 
-	if (says == should)
+	if (says == should || !c->settled)
 		return;
 	if (says > should && says < REF_SATURATED)
 		check_left(c, "%s %llu is counted %u times and held %u times", what, (unsigned long long)number, says, should);
 	else
-		check_fault(c, c->repair, "%s %llu is counted %u times and held %u times", what, (unsigned long long)number,
-			    says, should);
+		check_fault(c, true, "%s %llu is counted %u times and held %u times", what, (unsigned long long)number, says,
+			    should);
 	if (c->repair)
 		ref_init(count, should); /* nobody else is there */
+}
+
+void check_lock(struct check *c, struct lock *l, const char *what, uint64_t number)
+{
+	if (!c->alone || !c->settled || !load_relaxed(&l->word)) /* nobody else is there */
+		return;
+	if (check_fault(c, true, "%s %llu: locked by nobody", what, (unsigned long long)number))
+		store_relaxed(&l->word, 0);
+}
+
+void check_seq(struct check *c, struct seqcount *s, const char *what, uint64_t number)
+{
+	if (!c->alone || !c->settled || !(load_relaxed(&s->n) & 1)) /* nobody else is there */
+		return;
+	if (check_fault(c, true, "%s %llu: nobody is changing it, and it says so", what, (unsigned long long)number))
+		store_relaxed(&s->n, load_relaxed(&s->n) + 1);
 }
 
 /* ---- what is nobody's ------------------------------------------------------------------------------ */
@@ -78,8 +108,10 @@ static void check_roots(struct check *c)
 {
 	struct segment *seg = c->self->seg;
 
-	marks_add(&c->marks, seg->hdr->epoch, sizeof(struct epoch_root));
-	marks_add(&c->marks, segment_root(seg, SEG_ROOT_VFS), sizeof(struct vfs_root));
+	if (marks_add(&c->marks, seg->hdr->epoch, sizeof(struct epoch_root)) != MARK_NEW)
+		check_fault(c, false, "the root of the epoch is none");
+	if (marks_add_exact(&c->marks, segment_root(seg, SEG_ROOT_VFS), sizeof(struct vfs_root)) != MARK_NEW)
+		check_fault(c, false, "the root of the tree is none");
 }
 
 /* The counters are sums over the slots: what is missing, or too much, goes to ours. */
@@ -103,7 +135,7 @@ static void check_leftovers(struct check *c)
 	struct marks_left left;
 
 	/* Of a damaged shelf what could not be followed is not nobody's. */
-	if (c->report->faults != c->report->mended || c->grew)
+	if (c->hopeless || c->grew)
 		return;
 	marks_sweep(&c->marks, c->repair, &left);
 	c->report->left_objects = left.objects;
@@ -115,21 +147,58 @@ static void check_leftovers(struct check *c)
 	check_counters(c);
 }
 
+static void judge_said(void *ctx, bool mends, const char *what, uint64_t number)
+{
+	check_fault(ctx, mends, "allocator: %s %llu", what, (unsigned long long)number);
+}
+
+/* What of it was judged before is so again, unless something was freed that is in use. */
 static void check_allocator(struct check *c)
 {
 	struct segment_counts counts;
 
+	if (!c->settled)
+		return;
 	if (segment_check(c->self, &counts))
-		check_fault(c, false, "allocator: %s", counts.first_error);
+		check_fault(c, false, "allocator: %s %llu", counts.first_error, (unsigned long long)counts.error_at);
 	if (counts.kind[PAGE_DATA] < c->report->data_pages)
 		check_fault(c, false, "files have %llu pages, and the allocator knows of %llu",
 			    (unsigned long long)c->report->data_pages, (unsigned long long)counts.kind[PAGE_DATA]);
 }
 
+/* Whoever clears away what the dead left takes these. */
+static void judge_roots(struct check *c, struct judge *j)
+{
+	struct task_root *tasks = segment_root(c->self->seg, SEG_ROOT_TASKS);
+	struct lock *watches = inotify_check_lock(c->self);
+
+	judge_lock(j, &vfs_root_of(c->self)->rename_lock, SEG_ROOT_VFS);
+	judge_lock(j, &vfs_root_of(c->self)->flock_graph_lock, SEG_ROOT_VFS);
+	if (tasks)
+		judge_lock(j, &tasks->lock, SEG_ROOT_TASKS);
+	if (watches)
+		judge_lock(j, watches, SEG_ROOT_SPECIAL);
+}
+
+/* False: what the rest relies on is wrong, and stays so. */
+static bool check_ground(struct check *c)
+{
+	struct judge j = {.self = c->self, .repair = c->repair, .fault = judge_said, .ctx = c};
+	uint64_t before = c->report->faults - c->report->mended;
+
+	if (marks_begin(c->self, &j.marks))
+		return false;
+	if (!judge_allocator(&j))
+		judge_slots(&j);
+	judge_roots(c, &j);
+	marks_end(&j.marks);
+	return before == c->report->faults - c->report->mended;
+}
+
 /* ---- the whole --------------------------------------------------------------------------------------- */
 
 /* What dead processes had, and what waits to be freed. */
-static int check_settle(struct check *c)
+int check_settle(struct check *c)
 {
 	slot_reap(c->self);
 	task_sweep(c->self);
@@ -137,24 +206,65 @@ static int check_settle(struct check *c)
 	return epoch_barrier(c->self, BARRIER_NS);
 }
 
+/* Nobody else is there.  False: things stay as they are. */
+static bool settle_alone(struct check *c)
+{
+	if (!check_ground(c))
+		return false;
+	if (!check_trial(c)) {
+		if (!check_fault(c, true, "what dead processes were doing cannot be brought to an end"))
+			return false;
+		slots_forget_dead(c->self);
+		if (!check_trial(c)) {
+			check_fault(c, false, "what dead processes had cannot be cleared away");
+			return false;
+		}
+	}
+	return !check_settle(c);
+}
+
+/* The counters may say anything. */
+static uint64_t expected_inodes(struct segment *seg)
+{
+	struct segment_space space;
+
+	segment_space(seg, &space);
+	return min_of((uint64_t)max_of(vfs_inodes(seg), (int64_t)0), space.total_pages * (PAGE_BYTES / sizeof(struct inode)));
+}
+
 static int check_begin(struct check *c)
 {
 	int err;
 
-	check_settle(c);
+	c->settled = true;
 	c->alone = segment_alone_begin(c->self);
-	/* Again: somebody may have died since.  And without it objects that wait are nobody's yet. */
-	if (c->alone && check_settle(c)) {
-		segment_alone_end(c->self);
-		c->alone = false;
+	if (c->alone) {
+		c->repair = c->o->flags & SHELF_VERIFY_REPAIR;
+		c->settled = settle_alone(c);
+		c->self->seg->hands_off = !c->settled;
+	} else {
+		check_settle(c);
 	}
-	if (c->alone)
+	if (c->alone && c->settled)
 		marks_flush(c->self);
+	c->repair &= c->settled;
 	c->report->alone = c->alone;
-	c->repair = c->alone && c->o->flags & SHELF_VERIFY_REPAIR;
-	c->expected = 2 * (uint64_t)max_of(vfs_inodes(c->self->seg), (int64_t)0);
+	c->expected = expected_inodes(c->self->seg);
 	err = marks_begin(c->self, &c->marks);
-	return err ? err : check_seen_begin(c, c->expected / 2);
+	err = err ? err : check_seen_begin(c, c->expected);
+	c->expected *= 2;
+	return err;
+}
+
+/* Damage that nothing mends, or none at all any more. */
+static void check_judged(struct check *c)
+{
+	if (!c->alone)
+		return;
+	if (c->hopeless && (c->settled || c->o->flags & SHELF_VERIFY_REPAIR))
+		segment_poison(c->self->seg, c->first);
+	else if (c->repair && c->report->faults == c->report->mended)
+		segment_unpoison(c->self->seg);
 }
 
 static void check_end(struct check *c)
@@ -172,27 +282,35 @@ static void check_all(struct check *c)
 	check_tree(c);
 	check_open(c);
 	check_inodes(c);
-	if (c->alone)
+	if (c->alone && c->settled)
 		check_leftovers(c);
 	check_allocator(c);
+	check_judged(c);
 }
 
 int shelf_verify(struct shelf *shelf, const struct shelf_check_options *options, struct shelf_check_report *report)
 {
 	static const struct shelf_check_options nothing;
 	struct segment *seg = (struct segment *)(void *)shelf;
+	const char *beyond = segment_bounds(seg);
 	struct shelf_check_report unwanted;
-	struct check c = { .self = slot_self(seg), .o = options ? options : &nothing };
+	struct check c = { .o = options ? options : &nothing, .report = report ? report : &unwanted };
 	int err;
 
-	if (!c.self)
-		return -ENOMEM;
+	*c.report = (struct shelf_check_report){ 0 };
 	if (seg->read_only)
 		return -EROFS;
 	if (c.o->flags & ~SHELF_VERIFY_REPAIR)
 		return -EINVAL;
-	c.report = report ? report : &unwanted;
-	*c.report = (struct shelf_check_report){ 0 };
+	if (beyond) { /* not even a slot can be had */
+		check_fault(&c, false, "allocator: %s", beyond);
+		c.report->alone = 1;
+		segment_poison(seg, c.first);
+		return 0;
+	}
+	c.self = slot_self(seg);
+	if (!c.self)
+		return -ENOMEM;
 	err = check_begin(&c);
 	if (!err)
 		check_all(&c);

@@ -5,7 +5,6 @@
  * Tables that stand at an anchor (shelf/fdtable.h) are looked at too; how many users those have nobody can know.
  */
 #include "api/check_priv.h"
-#include "special/inotify.h"
 
 static unsigned long long number_of(const void *obj)
 {
@@ -14,36 +13,55 @@ static unsigned long long number_of(const void *obj)
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-/* The first time that it is come upon: what it holds itself. */
-static bool file_new_to_us(struct check *c, struct fd_file *head)
+/* Does the kind of file go with the kind of inode? */
+static bool inode_fits(uint32_t type, const struct inode *inode)
 {
-	size_t least = head->type < FD_TYPE_USER ? sizeof(struct file) : sizeof(struct fd_file);
+	switch (type) {
+	case FD_TYPE_REG:
+	case FD_TYPE_MAP:
+		return inode_type(inode) == S_IFREG;
+	case FD_TYPE_DIR:
+		return inode_type(inode) == S_IFDIR;
+	case FD_TYPE_NODE:
+		return inode_type(inode) != S_IFREG && inode_type(inode) != S_IFDIR && inode_type(inode) != S_IFLNK;
+	default:
+		return true;
+	}
+}
 
-	if (marks_add(&c->marks, head, least) != MARK_NEW)
-		return false;
-	if (file_has_inode(file_of(head)))
-		check_holds(c, file_of(head)->inode, "an open file");
+/* The first time that it is come upon: what it holds itself. */
+static bool file_holds(struct check *c, struct fd_file *head)
+{
+	struct file *f = file_of(head);
+
+	if (head->type >= FD_TYPE_USER)
+		return true;
+	check_lock(c, &f->pos_lock, "position of an open file", number_of(f));
+	if (file_has_inode(f)) {
+		if (!check_inode(c, f->inode) || !inode_fits(head->type, f->inode))
+			return false;
+		check_holds(c, f->inode, "an open file");
+	}
 	if (head->type == FD_TYPE_MAP)
-		check_maps_one(c, file_of(head)->inode);
-	if (head->type < FD_TYPE_USER)
-		check_kept_name(c, load_acquire(&file_of(head)->opened)); /* pairs with fd_publish */
+		check_maps_one(c, f->inode);
+	check_kept_name(c, load_acquire(&f->opened)); /* pairs with fd_publish */
 	return true;
 }
 
 static void check_file(struct check *c, int fd, struct fd_file *head)
 {
+	enum mark mark = MARK_BAD;
 	struct seen *s;
 
 	if (head == fd_host_file(c->self))
 		return; /* not counted */
-	if (marks_room(&c->marks, head) < sizeof(*head) || !head->type || head->type >= FD_TYPES) {
-		check_fault(c, false, "descriptor %d leads to no file", fd);
-		return;
-	}
-	s = check_seen(c, head, SEEN_FILE);
+	if (marks_room(&c->marks, head) >= sizeof(*head) && head->type && head->type < FD_TYPES)
+		mark = head->type < FD_TYPE_USER ? marks_add_exact(&c->marks, head, sizeof(struct file)) :
+						   marks_add(&c->marks, head, sizeof(*head));
+	s = check_seen(c, head, SEEN_FILE, mark);
 	if (!s)
-		return;
-	if (!s->refs++ && !file_new_to_us(c, head))
+		check_fault(c, false, "descriptor %d leads to no file", fd);
+	else if (!s->refs++ && !file_holds(c, head))
 		check_fault(c, false, "descriptor %d leads to something else", fd);
 }
 
@@ -51,11 +69,11 @@ static void check_file(struct check *c, int fd, struct fd_file *head)
 
 static bool words_page(struct check *c, struct fd_page *page, struct fd_map *map)
 {
-	bool ok = !map || marks_add(&c->marks, map, sizeof(*map)) == MARK_NEW;
-
-	if (page)
-		ok &= marks_add(&c->marks, page, sizeof(*page)) == MARK_NEW;
-	return ok;
+	if (map && marks_add_exact(&c->marks, map, sizeof(*map)) != MARK_NEW)
+		return false;
+	if (page && (!map || marks_add_exact(&c->marks, page, sizeof(*page)) != MARK_NEW))
+		return false;
+	return true;
 }
 
 /* The words that lie outside of the table's head: only then may they be looked at. */
@@ -69,14 +87,14 @@ static bool table_parts(struct check *c, struct fd_table *tab)
 		ok &= words_page(c, load_acquire(&tab->page[i]), load_acquire(&tab->map[i]));
 	if (!far)
 		return ok;
-	if (marks_add(&c->marks, far, sizeof(*far)) != MARK_NEW)
+	if (marks_add_exact(&c->marks, far, sizeof(*far)) != MARK_NEW)
 		return false;
 	for (k = 0; k < FD_FAR; k++) {
 		struct fd_node *node = load_acquire(&far->node[k]);
 
 		if (!node)
 			continue;
-		if (marks_add(&c->marks, node, sizeof(*node)) != MARK_NEW)
+		if (marks_add_exact(&c->marks, node, sizeof(*node)) != MARK_NEW)
 			return false;
 		for (i = 0; i < FD_NODE; i++)
 			ok &= words_page(c, load_acquire(&node->page[i]), load_acquire(&node->map[i]));
@@ -84,9 +102,21 @@ static bool table_parts(struct check *c, struct fd_table *tab)
 	return ok;
 }
 
+/* What says which numbers are free, against the words; and what is there only while somebody changes the table. */
+static void table_state(struct check *c, struct fd_table *tab)
+{
+	if (!c->alone || !c->settled)
+		return;
+	check_lock(c, &tab->lock, "a table of descriptors", number_of(tab));
+	if (!fd_check_table(c->self, tab, false) && check_fault(c, true, "a table of descriptors says wrongly what is free"))
+		fd_check_table(c->self, tab, true);
+}
+
 static void table_numbers(struct check *c, struct fd_table *tab)
 {
 	int fd;
+
+	table_state(c, tab);
 
 	epoch_enter(c->self);
 	for (fd = fd_next_open(c->self, tab, 0); fd >= 0; fd = fd_next_open(c->self, tab, fd + 1)) {
@@ -106,11 +136,10 @@ static struct seen *check_table(struct check *c, struct fd_table *tab, bool user
 
 	if (!tab)
 		return NULL;
-	mark = marks_add(&c->marks, tab, sizeof(*tab));
-	s = mark == MARK_BAD ? NULL : check_seen(c, tab, SEEN_TABLE);
+	mark = marks_add_exact(&c->marks, tab, sizeof(*tab));
+	s = check_seen(c, tab, SEEN_TABLE, mark);
 	if (!s) {
-		if (mark == MARK_BAD)
-			check_fault(c, false, "a table of descriptors is none");
+		check_fault(c, false, "a table of descriptors is none");
 		return NULL;
 	}
 	s->refs += user;
@@ -123,6 +152,17 @@ static struct seen *check_table(struct check *c, struct fd_table *tab, bool user
 	return NULL;
 }
 
+static void check_host(struct check *c, struct fd_root *root)
+{
+	const uint32_t saturated = REF_SATURATED + (REF_DEAD - REF_SATURATED) / 2;
+
+	if ((root->host.type != FD_TYPE_HOST || ref_read(&root->host.count) - REF_SATURATED >= REF_DEAD - REF_SATURATED) &&
+	    check_fault(c, true, "the mark of the kernel's descriptors is none")) {
+		root->host.type = FD_TYPE_HOST;
+		ref_init(&root->host.count, saturated);
+	}
+}
+
 static void check_anchors(struct check *c)
 {
 	struct fd_root *root = segment_root(c->self->seg, SEG_ROOT_FD);
@@ -130,19 +170,30 @@ static void check_anchors(struct check *c)
 
 	if (!root)
 		return;
-	marks_add(&c->marks, root, sizeof(*root));
+	if (marks_add(&c->marks, root, sizeof(*root)) != MARK_NEW) {
+		check_fault(c, false, "the root of descriptors is none");
+		return;
+	}
+	check_host(c, root);
 	for (k = 0; k < FD_ANCHORS; k++) {
 		struct fd_table *tab = (struct fd_table *)(uintptr_t)load_acquire(&root->anchor[k]); /* pairs with shelf_fdspace_set_anchor */
 		struct seen *s;
 
 		check_table(c, tab, false);
-		s = tab ? check_seen(c, tab, SEEN_TABLE) : NULL;
+		s = check_known(c, tab, SEEN_TABLE);
 		if (s)
 			s->done = true; /* its users are its owner's affair */
 	}
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------------- */
+
+static void check_stands(struct check *c, struct inode *dir, const char *who)
+{
+	if (!dir && c->settled)
+		check_fault(c, false, "%s is none", who);
+	check_holds_dir(c, dir, who);
+}
 
 static void check_place(struct check *c, struct fs_context *fs)
 {
@@ -151,27 +202,33 @@ static void check_place(struct check *c, struct fs_context *fs)
 
 	if (!fs)
 		return;
-	mark = marks_add(&c->marks, fs, sizeof(*fs));
-	s = mark == MARK_BAD ? NULL : check_seen(c, fs, SEEN_PLACE);
+	mark = marks_add_exact(&c->marks, fs, sizeof(*fs));
+	s = check_seen(c, fs, SEEN_PLACE, mark);
 	if (!s) {
-		if (mark == MARK_BAD)
-			check_fault(c, false, "a task stands nowhere");
+		check_fault(c, false, "a task stands nowhere");
 		return;
 	}
 	s->refs++;
 	if (mark != MARK_NEW)
 		return;
-	check_holds(c, load_acquire(&fs->root), "a task's root"); /* pairs with fs_set_root */
-	check_holds(c, load_acquire(&fs->cwd), "a task's directory"); /* pairs with fs_set_cwd */
+	check_lock(c, &fs->lock, "place of a task", number_of(fs));
+	if (load_acquire(&fs->umask) > 0777 && check_fault(c, true, "a task's umask has more than nine bits")) /* atomic by itself */
+		store_release(&fs->umask, 0777);
+	check_stands(c, load_acquire(&fs->root), "a task's root"); /* pairs with fs_set_root */
+	check_stands(c, load_acquire(&fs->cwd), "a task's directory"); /* pairs with fs_set_cwd */
 }
 
 static void check_creds(struct check *c, struct shelf_task *t)
 {
-	struct cred *cred = load_acquire(&t->creds); /* pairs with cred_add_locked, here and below */
+	struct cred *now = load_acquire(&t->cred), *cred = load_acquire(&t->creds); /* pair with cred_add_locked, here and below */
+	bool found = false;
 
-	while (cred && marks_add(&c->marks, cred, sizeof(*cred)) == MARK_NEW)
-		cred = load_acquire(&cred->older);
-	if (cred)
+	for (; cred && marks_add_exact(&c->marks, cred, sizeof(*cred)) == MARK_NEW; cred = load_acquire(&cred->older)) {
+		found |= cred == now;
+		if (cred->c.ngroups > ARRAY_SIZE(cred->c.groups))
+			break;
+	}
+	if (cred || (!found && c->settled))
 		check_fault(c, false, "a task's credentials are damaged");
 }
 
@@ -181,7 +238,10 @@ static void check_task(struct check *c, struct shelf_task *t)
 	struct fd_table *leaving = load_acquire(&t->leaving);
 
 	check_creds(c, t);
-	check_place(c, load_acquire(&t->fs)); /* pairs with the store that set it */
+	if (t->hdr != c->self->seg->hdr || *(const uint8_t *)&t->private_ ||
+	    (c->settled && (!files || !load_acquire(&t->fs)))) /* pairs with the store that set it, as the next */
+		check_fault(c, false, "a task has no place or no descriptors here");
+	check_place(c, load_acquire(&t->fs));
 	check_table(c, files, true);
 	if (spare != files)
 		check_table(c, spare, true);
@@ -196,14 +256,14 @@ static void check_tasks(struct check *c, struct task_root *root)
 
 	epoch_enter(c->self);
 	for (t = load_acquire(&root->head); t; t = load_acquire(&t->next)) { /* pair with task_new */
-		if (marks_add(&c->marks, t, sizeof(*t)) != MARK_NEW) {
+		if (marks_add_exact(&c->marks, t, sizeof(*t)) != MARK_NEW) {
 			check_fault(c, false, "the list of tasks is damaged");
 			break;
 		}
 		c->report->tasks++;
 		if (load_acquire(&t->state) == TASK_LIVE) /* pairs with task_start */
 			check_task(c, t);
-		else if (c->alone)
+		else if (c->alone && c->settled)
 			check_fault(c, false, "a task is neither alive nor gone");
 	}
 	epoch_exit(c->self);
@@ -223,7 +283,7 @@ static void count_of(struct check *c, const struct seen *s)
 		break;
 	case SEEN_TABLE:
 		users = load_acquire(&tab->refs); /* pairs with fd_table_leave */
-		if (s->done || users == s->refs)
+		if (s->done || users == s->refs || !c->settled)
 			break;
 		check_left(c, "a table of descriptors counts %u users and has %u", users, s->refs);
 		if (c->repair)
@@ -231,33 +291,18 @@ static void count_of(struct check *c, const struct seen *s)
 	}
 }
 
-/* ---- watches ----------------------------------------------------------------------------------------- */
-
-static bool watch_mark(void *ctx, const void *obj, size_t bytes)
+static void check_task_root(struct check *c, struct task_root *root)
 {
-	struct check *c = ctx;
+	struct seen *s;
 
-	return marks_add(&c->marks, obj, bytes) == MARK_NEW;
-}
-
-static bool watch_file_known(void *ctx, const struct file *f)
-{
-	struct check *c = ctx;
-
-	return marks_has(&c->marks, f);
-}
-
-static void check_watches(struct check *c)
-{
-	struct inotify_check w = {watch_mark, watch_file_known, c, c->alone, c->repair, 0, false};
-
-	if (!segment_root(c->self->seg, SEG_ROOT_SPECIAL))
-		return;
-	inotify_check_each(c->self, &w);
-	if (w.damaged)
-		check_fault(c, false, "watches or their events are damaged");
-	if (w.orphans)
-		check_left(c, "%u inotify instances are nobody's", w.orphans);
+	check_lock(c, &root->lock, "tasks", 0);
+	if (!root->no_files)
+		check_fault(c, false, "tasks that only read have no table");
+	check_table(c, root->no_files, true);
+	s = check_known(c, root->no_files, SEEN_TABLE);
+	if (s)
+		s->done = true;
+	check_tasks(c, root);
 }
 
 void check_open(struct check *c)
@@ -266,14 +311,10 @@ void check_open(struct check *c)
 	uint64_t n;
 
 	check_anchors(c);
-	if (root && marks_add(&c->marks, root, sizeof(*root)) == MARK_NEW) {
-		struct seen *s = (check_table(c, root->no_files, true), check_seen(c, root->no_files, SEEN_TABLE));
-
-		if (s)
-			s->done = true;
-		check_tasks(c, root);
-	}
-	check_watches(c);
+	if (root && marks_add_exact(&c->marks, root, sizeof(*root)) == MARK_NEW)
+		check_task_root(c, root);
+	else if (root)
+		check_fault(c, false, "the root of tasks is none");
 	for (n = 0; c->alone && n <= c->seen_mask; n++)
 		if (check_seen_at(c, n))
 			count_of(c, check_seen_at(c, n));

@@ -47,20 +47,28 @@ static bool seen_grow(struct check *c)
 	return true;
 }
 
-struct seen *check_seen(struct check *c, void *obj, enum seen_kind kind)
+struct seen *check_known(struct check *c, const void *obj, enum seen_kind kind)
 {
-	struct seen *s;
+	struct seen *s = seen_place(c->seen, c->seen_mask, obj);
+
+	return obj && s->obj && s->kind == kind ? s : NULL;
+}
+
+struct seen *check_seen(struct check *c, void *obj, enum seen_kind kind, enum mark mark)
+{
+	struct seen *s = check_known(c, obj, kind);
+
+	if (s || mark != MARK_NEW)
+		return mark == MARK_BAD ? NULL : s;
 
 	if (c->seen_count * 3 > c->seen_mask * 2 && !seen_grow(c)) {
 		c->grew = true;
 		return NULL;
 	}
 	s = seen_place(c->seen, c->seen_mask, obj);
-	if (!s->obj) {
-		s->obj = obj;
-		s->kind = (uint8_t)kind;
-		c->seen_count++;
-	}
+	s->obj = obj;
+	s->kind = (uint8_t)kind;
+	c->seen_count++;
 	return s;
 }
 

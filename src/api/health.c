@@ -34,7 +34,6 @@ int shelf_counters(struct shelf *shelf, struct shelf_counters *out)
 	out->committed_pages = space.committed_pages;
 	out->inodes = (uint64_t)vfs_inodes(seg);
 	out->files_open = (uint64_t)fd_files_open(seg);
-	out->tasks = task_count(self);
 	out->threads = threads_live(seg);
 	out->epoch = load_relaxed(&epoch_root_of(self)->global); /* relaxed, both: statistics */
 	out->retired_waiting = load_relaxed(&epoch_root_of(self)->waiting);
@@ -42,5 +41,7 @@ int shelf_counters(struct shelf *shelf, struct shelf_counters *out)
 	out->poisoned = load_acquire(&seg->hdr->poison); /* pairs with segment_poison: the reason is there */
 	if (out->poisoned)
 		memcpy(out->poison_reason, seg->hdr->poison_reason, sizeof(out->poison_reason) - 1);
+	else
+		out->tasks = task_count(self); /* of a damaged one the list may lead anywhere */
 	return 0;
 }

@@ -330,7 +330,7 @@ static int check_one(const char *name, bool repair)
 	struct shelf *shelf;
 	int err;
 
-	if (shelf_attach(name, 0, &shelf, why) < 0) {
+	if (shelf_attach(name, SHELF_TO_CHECK, &shelf, why) < 0) {
 		cli_error("%s", why);
 		return EXIT_FAILED;
 	}
@@ -380,8 +380,10 @@ const struct command command_check = {
 		"attributes, locks and the allocator of each shelf against one another and tells every fault it finds. Other\n"
 		"processes should be at rest: what they are in the middle of may be told as a fault. When no other has the shelf,\n"
 		"what killed calls left over is told too: things counted too often, objects and pages that are nobody's.\n"
+		"Damage that cannot be mended poisons the shelf: calls give EIO, and `shelf stat` tells the reason.\n"
 		"\n"
-		"  --repair   take back what is left over, and put wrong counts right; no other process may have the shelf\n"
+		"  --repair   take back what is left over, put right what follows from other things (counts, lists, maps of\n"
+		"             what is free), free locks that are nobody's; no other process may have the shelf\n"
 		"\n"
 		"Exit status: 0 no faults, or all mended; 1 faults, or the shelf cannot be attached or be had alone; 2 usage.\n",
 };

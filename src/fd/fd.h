@@ -39,6 +39,8 @@ void fd_register_held(fd_release_fn *drop);
 int fd_layer_init(struct segment *seg); /* creator: segment-wide count and limit */
 int fd_layer_attach(struct segment *seg);
 int64_t fd_files_open(struct segment *seg);
+/* Alone, all parts of the table there: do its maps agree with its words, and is no change under way?  `repair`: from now on. */
+bool fd_check_table(struct slot *self, struct fd_table *tab, bool repair);
 void fd_set_segment_limit(struct segment *seg, uint64_t limit); /* past it: ENFILE */
 
 int fd_table_create(struct slot *self, struct fd_table **out);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/syscall.h"
+#include "segment/judge.h"
 #include "segment/segment_priv.h"
 
 /* One that cannot makes every owner of a stock fence, for ever. */
@@ -24,13 +25,13 @@ void membarrier_register(struct seg_local *sl)
 }
 
 /* The same file again. */
-static int attach_again(struct seg_local *sl, bool read_only, const char *path, struct segment **out, char *why)
+static int attach_again(struct seg_local *sl, enum segment_how how, const char *path, struct segment **out, char *why)
 {
 	int err = open_wait_ready(sl->pub.hdr, path, why);
 
 	if (err)
 		return err;
-	if (sl->pub.read_only != read_only)
+	if (sl->pub.read_only != (how == SEGMENT_READ))
 		return refuse(why, EBUSY, "%.150s: attached %s in this process already; detach it first", path,
 			      sl->pub.read_only ? "for reading" : "for writing");
 	sl->refs++;
@@ -41,15 +42,21 @@ static int attach_again(struct seg_local *sl, bool read_only, const char *path, 
 static int attach_mapped(struct seg_local *sl, struct seg_header *h, const char *path, char *why)
 {
 	int err = open_wait_ready(h, path, why);
+	const char *damage;
 
 	if (err)
 		return err;
 	if (!layout_roots_ok(h))
 		return refuse(why, EIO, "%.150s: its header is damaged (roots); remove it with `shelf rm`", path);
-	if (load_acquire(&h->poison) && !sl->pub.read_only) /* pairs with segment_poison */
+	if (load_acquire(&h->poison) && !sl->pub.read_only && !sl->pub.for_check) /* pairs with segment_poison */
 		return refuse(why, EIO, "%.100s: damaged (%.80s); save what you can with `shelf get`", path,
 			      h->poison_reason);
 	local_bind(sl, h);
+	damage = segment_bounds(&sl->pub);
+	if (damage) {
+		touch_unmap(sl);
+		return refuse(why, EIO, "%.150s: its header is damaged (%s); remove it with `shelf rm`", path, damage);
+	}
 	membarrier_register(sl);
 	if (!sl->pub.read_only)
 		slots_disown(&sl->pub);
@@ -75,7 +82,7 @@ static int attach_map(struct seg_local *sl, int fd, const char *path, char *why)
 	return err;
 }
 
-static int attach_new(const char *name, bool read_only, int fd, const struct stat *st, const char *path,
+static int attach_new(const char *name, enum segment_how how, int fd, const struct stat *st, const char *path,
 		      struct segment **out, char *why)
 {
 	struct seg_local *sl = local_new(name);
@@ -83,7 +90,8 @@ static int attach_new(const char *name, bool read_only, int fd, const struct sta
 
 	if (!sl)
 		return refuse(why, ENOMEM, "no memory for the shelf's handle");
-	sl->pub.read_only = read_only;
+	sl->pub.read_only = how == SEGMENT_READ;
+	sl->pub.for_check = how == SEGMENT_CHECK;
 	sl->pub.file_dev = st->st_dev;
 	sl->pub.file_ino = st->st_ino;
 	err = attach_map(sl, fd, path, why);
@@ -94,7 +102,7 @@ static int attach_new(const char *name, bool read_only, int fd, const struct sta
 	return 0;
 }
 
-static int attach_locked(const char *name, bool read_only, const char *path, struct segment **out, char *why)
+static int attach_locked(const char *name, enum segment_how how, const char *path, struct segment **out, char *why)
 {
 	struct seg_local *sl;
 	struct stat st;
@@ -106,14 +114,14 @@ static int attach_locked(const char *name, bool read_only, const char *path, str
 		err = refuse(why, EIO, "%.150s: cannot be read", path);
 	} else {
 		sl = local_find(st.st_dev, st.st_ino);
-		err = sl ? attach_again(sl, read_only, path, out, why) :
-			   attach_new(name, read_only, fd, &st, path, out, why);
+		err = sl ? attach_again(sl, how, path, out, why) :
+			   attach_new(name, how, fd, &st, path, out, why);
 	}
 	sys_call3(SYS_close, fd, 0, 0);
 	return err;
 }
 
-int segment_attach(const char *name, bool read_only, struct segment **out, char *why)
+int segment_attach(const char *name, enum segment_how how, struct segment **out, char *why)
 {
 	char path[SEG_PATH_MAX];
 	int err = refuse_name(name, why);
@@ -124,7 +132,7 @@ int segment_attach(const char *name, bool read_only, struct segment **out, char 
 		return refuse(why, ENAMETOOLONG, "the shelf's path is too long");
 	slots_setup();
 	local_lock();
-	err = attach_locked(name, read_only, path, out, why);
+	err = attach_locked(name, how, path, out, why);
 	local_unlock();
 	return err;
 }

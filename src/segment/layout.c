@@ -148,6 +148,11 @@ void segment_poison(struct segment *seg, const char *reason)
 	store_release(&h->poison, POISON_SET); /* the reason; pairs with segment_attach */
 }
 
+void segment_unpoison(struct segment *seg)
+{
+	store_release(&seg->hdr->poison, POISON_NONE); /* what was repaired; pairs with who looks at the flag */
+}
+
 bool segment_poisoned(const struct segment *seg)
 {
 	return load_relaxed(&seg->hdr->poison) != POISON_NONE; /* nothing is read on its account */

@@ -274,6 +274,15 @@ static unsigned mem_order(size_t bytes)
 	return bits_order((bytes + PAGE_MASK) >> PAGE_SHIFT);
 }
 
+size_t mem_room(size_t bytes)
+{
+	unsigned id = mem_class(bytes);
+
+	if (id < CACHE_IDS)
+		return slab_sizes[id];
+	return bytes <= PAGE_BYTES << PAGE_MAX_ORDER ? PAGE_BYTES << mem_order(bytes) : 0;
+}
+
 void *mem_alloc(struct slot *self, size_t bytes)
 {
 	unsigned id = mem_class(bytes);

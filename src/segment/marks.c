@@ -93,12 +93,41 @@ enum mark marks_add(struct seg_marks *m, const void *obj, size_t least)
 	return room && room >= least ? marks_set(m, frame, bit) : MARK_BAD;
 }
 
+enum mark marks_add_exact(struct seg_marks *m, const void *obj, size_t bytes)
+{
+	return marks_room(m, obj) == mem_room(bytes) ? marks_add(m, obj, bytes) : MARK_BAD;
+}
+
 bool marks_has(struct seg_marks *m, const void *obj)
 {
 	uint32_t frame;
 	uint64_t bit;
 
 	return marks_find(m, obj, &frame, &bit) && m->word[frame] & bit;
+}
+
+void marks_del(struct seg_marks *m, const void *obj)
+{
+	uint32_t frame;
+	uint64_t bit;
+
+	if (marks_find(m, obj, &frame, &bit))
+		m->word[frame] &= ~bit;
+}
+
+bool marks_around(struct seg_marks *m, const void *p, size_t bytes)
+{
+	const char *page = (const char *)((uintptr_t)p & ~(uintptr_t)PAGE_MASK);
+	size_t offset = (uintptr_t)p & PAGE_MASK, size = 0;
+	enum cache_id id;
+
+	if (offset % sizeof(void *))
+		return false;
+	if (slab_class_at(slot_local(m->self), p, &id))
+		size = slab_sizes[id];
+	if (!size && offset)
+		return false;
+	return marks_add(m, size ? page + offset / size * size : p, size ? offset % size + bytes : bytes) == MARK_NEW;
 }
 
 enum mark marks_add_page(struct seg_marks *m, const void *page)

@@ -29,9 +29,14 @@ void marks_end(struct seg_marks *m);
 enum mark { MARK_BAD, MARK_NEW, MARK_AGAIN };
 /* The object or run that begins at `obj` and has room for `least` bytes.  BAD: there is none in use. */
 enum mark marks_add(struct seg_marks *m, const void *obj, size_t least);
-/* The same without marking: its room in bytes, 0 if there is none. */
+/* The same for what mem_alloc(bytes) gave: nothing smaller, nothing larger. */
+enum mark marks_add_exact(struct seg_marks *m, const void *obj, size_t bytes);
+/* As marks_add without marking: its room in bytes, 0 if there is none. */
 size_t marks_room(struct seg_marks *m, const void *obj);
 bool marks_has(struct seg_marks *m, const void *obj);
+void marks_del(struct seg_marks *m, const void *obj); /* it is nobody's after all */
+/* The object that these bytes lie in, or the run that begins with them: not marked before, and now it is. */
+bool marks_around(struct seg_marks *m, const void *p, size_t bytes);
 /* One page of data. */
 enum mark marks_add_page(struct seg_marks *m, const void *page);
 

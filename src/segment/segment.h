@@ -30,6 +30,9 @@ struct segment {
 	uint64_t size;
 	bool read_only; /* attached for reading: only the own slot page is writable */
 	bool membarrier; /* GLOBAL_EXPEDITED registered */
+	bool for_check; /* attached although it may be damaged */
+	bool copied; /* mapped privately: nobody else sees it (tests) */
+	bool hands_off; /* a check found what is not to be touched: not even what our threads have is given back */
 	char name[256];
 	uint64_t file_dev, file_ino; /* growth refuses another file under the name */
 };
@@ -42,7 +45,8 @@ struct segment_options {
 
 /* All: 0 or -errno.  `why` (may be NULL, else 256 bytes) gets one sentence: file, reason, what to do. */
 int segment_create(const char *name, const struct segment_options *opt, struct segment **out, char *why);
-int segment_attach(const char *name, bool read_only, struct segment **out, char *why);
+enum segment_how { SEGMENT_USE, SEGMENT_READ, SEGMENT_CHECK };
+int segment_attach(const char *name, enum segment_how how, struct segment **out, char *why);
 /* Asked for a descriptor of the segment's file by an attach that may not open it: who gives one answers for its owner.  -errno. */
 void segment_register_opener(long (*fn)(void));
 int segment_remove(const char *name, char *why);
@@ -55,6 +59,7 @@ void segment_set_ready(struct segment *seg);
 
 /* Damage found: calls return -EIO from now on; the first reason is kept for `shelf stat`. */
 void segment_poison(struct segment *seg, const char *reason);
+void segment_unpoison(struct segment *seg); /* all of it was looked at, and is good */
 bool segment_poisoned(const struct segment *seg);
 
 struct segment_space {
@@ -160,6 +165,7 @@ void cache_free(struct slot *self, enum cache_id id, void *obj);
 /* By size, up to PAGE_BYTES << PAGE_MAX_ORDER: the smallest class or page run that holds it. */
 void *mem_alloc(struct slot *self, size_t bytes);
 void mem_free(struct slot *self, void *p, size_t bytes); /* the same size */
+size_t mem_room(size_t bytes); /* what mem_alloc() takes for it; 0: too large */
 
 /* ---- consistency --------------------------------------------------------------------------- */
 
@@ -172,8 +178,9 @@ struct segment_counts {
 	uint64_t kind[PAGE_KINDS]; /* used, by kind */
 	uint64_t objects[CACHE_IDS]; /* handed out or in magazines */
 	uint64_t magazine[CACHE_IDS]; /* of these, in magazines */
-	uint64_t errors;
-	char first_error[128];
+	uint64_t errors, error_at; /* at: the number that the first one is about */
+	uint64_t list_errors, list_error_at; /* in what could be made anew from the frames; of errors if there are no others */
+	char first_error[128], first_list_error[128];
 };
 /* 0, or -EIO when something does not add up.  Takes the allocator's locks one after another. */
 int segment_check(struct slot *self, struct segment_counts *out);

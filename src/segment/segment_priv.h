@@ -250,6 +250,7 @@ bool gate_shut(struct segment *seg); /* somebody wants to be alone */
 void gate_wait(struct segment *seg);
 
 /* slot.c */
+void slot_forget(struct slot *s); /* but for its bags it is empty from now on */
 bool slot_unclaim_dead(struct segment *seg, struct slot *s);
 /* Whose slot it is that the claimer of `s`, if that is dead, has itself and nobody took over; 0: nobody's. */
 uint32_t slot_unsettled_claimer(struct segment *seg, struct slot *s);

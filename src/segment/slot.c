@@ -204,7 +204,29 @@ static struct slot *slot_claim_idle(struct segment *seg)
 	return s;
 }
 
-/* A claimed slot becomes the calling thread's. */
+void slot_forget(struct slot *s)
+{
+	unsigned k;
+
+	store_relaxed(&s->intent.op, 0); /* the caller's, all of this */
+	store_relaxed(&s->hand.where, 0);
+	store_relaxed(&s->busy, 0);
+	store_relaxed(&s->move.frame, 0);
+	store_relaxed(&s->page_count, 0);
+	store_relaxed(&s->reserved, 0);
+	s->nest = 0;
+	s->reclaiming = 0;
+	s->freeing = NULL;
+	for (k = 0; k < SLOT_LEDGER; k++)
+		store_relaxed(&s->ledger[k], 0);
+	for (k = 0; k < CACHE_IDS; k++) {
+		store_relaxed(&s->mag[k].count, 0);
+		store_relaxed(&s->mag[k].more_count, 0);
+		s->mag[k].more = NULL;
+	}
+}
+
+/* A claimed slot becomes the calling thread's.  But for its bags nothing is in it, whatever it says. */
 static void slot_occupy(struct segment *seg, struct slot *s)
 {
 	uint32_t id = (uint32_t)(((uintptr_t)s - (uintptr_t)seg->hdr - seg->hdr->slots_at) / PAGE_BYTES) + 1;
@@ -213,9 +235,7 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 	store_relaxed(&s->tid, slot_gettid());
 	store_relaxed(&s->start_time, slot_start_time());
 	s->seg = seg;
-	s->nest = 0;
-	s->freeing = NULL;
-	store_relaxed(&s->busy, 0);
+	slot_forget(s);
 	grow_slot_claimed(s);
 	if (!slot_bags_full(s) || slot_layers_known(s))
 		slot_note_layers(s);
@@ -374,7 +394,7 @@ void slot_release(struct slot *self)
 {
 	struct segment *seg = self->seg;
 
-	if (!seg->read_only) {
+	if (!seg->read_only && !seg->hands_off && !segment_poisoned(seg)) {
 		slot_gone_run(self, self);
 		magazines_flush(self);
 		store_relaxed(&self->reserved, 0); /* [o] */

@@ -58,17 +58,32 @@ bool inotify_give(struct slot *self, struct file *f, const void *events, size_t 
 /* The reader has taken what he could: what still waits makes the descriptor readable again. */
 void inotify_token_renew(struct slot *self, struct file *f);
 
-/* For the check of a segment: every object in use, under the lock. */
+/* For the check of a segment: every object in use, under the lock, or alone. */
 struct inotify_check {
-	bool (*mark)(void *ctx, const void *obj, size_t bytes); /* false: not followed */
-	bool (*known)(void *ctx, const struct file *f); /* an open file was found there */
+	/* These four say false of what is not to be followed. */
+	bool (*mark)(void *ctx, const void *obj, size_t bytes);
+	bool (*mark_instance)(void *ctx, void *inst, size_t bytes);
+	bool (*mark_watch)(void *ctx, void *watch, size_t bytes);
+	bool (*watched)(void *ctx, struct inode *inode, uint64_t wants); /* an inode that was found */
+	size_t (*room)(void *ctx, const void *obj);
+	bool (*known_instance)(void *ctx, const void *inst);
+	bool (*known_watch)(void *ctx, const void *watch);
+	bool (*known_file)(void *ctx, const struct file *f); /* an open file of this type was found there */
 	void *ctx;
-	bool alone; /* then instances without a file are nobody's */
+	bool alone; /* nothing is locked; instances without a file are nobody's */
 	bool repair; /* and are taken apart */
 	unsigned orphans;
 	bool damaged;
+	bool derived; /* what follows from the rest does not; repaired, if that is asked for */
 };
 void inotify_settle(struct slot *self); /* before anything is marked: what somebody's death left is repaired */
+bool inotify_unsettled(struct slot *self);
+struct lock *inotify_check_lock(struct slot *self); /* NULL: no watches in this segment */
+size_t inotify_root_bytes(void);
 void inotify_check_each(struct slot *self, struct inotify_check *c);
+/* Alone, all that was found being undamaged: instances without a file.  What it frees is not nobody's. */
+void inotify_check_orphans(struct slot *self, struct inotify_check *c);
+/* Is the file the one of the instance that it names? */
+bool inotify_check_file(bool (*known)(void *ctx, const void *inst), void *ctx, const struct fd_file *head);
 
 #endif

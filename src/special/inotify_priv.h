@@ -82,6 +82,7 @@ struct inotify_root *inotify_lock(struct slot *self) LOCK_NO_ANALYSIS;
 void inotify_unlock(struct slot *self, struct inotify_root *root) LOCK_NO_ANALYSIS;
 bool watch_wanted(const struct inode *inode, uint32_t mask);
 /* All below: locked. */
+void inotify_repair(struct slot *self, struct inotify_root *root); /* what is derived is made anew */
 struct watch *watch_by_wd(struct inotify_root *root, const struct inotify *inst, int wd);
 struct watch *watch_by_key(struct inotify_root *root, const struct inotify *inst, uint64_t key);
 /* NULL: no memory. */

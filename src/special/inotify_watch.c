@@ -38,7 +38,7 @@ static void table_rebuild(struct slot *self, struct inotify_root *root)
 	store_relaxed(&self->seg->hdr->watchers, n);
 }
 
-static void repair(struct slot *self, struct inotify_root *root)
+void inotify_repair(struct slot *self, struct inotify_root *root)
 {
 	struct inotify *inst;
 
@@ -67,7 +67,7 @@ LOCK_NO_ANALYSIS struct inotify_root *inotify_lock(struct slot *self)
 
 	lock_acquire(&root->lock, &self->locker, LOCK_WAITQ);
 	if (unlikely(load_relaxed(&root->dirty)))
-		repair(self, root);
+		inotify_repair(self, root);
 	ended = load_acquire(&root->ended); /* pairs with inotify_release */
 	while (unlikely(ended)) {
 		end_instances(self, root);

@@ -141,11 +141,12 @@ int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[
 
 	if (!name || !out)
 		return -EFAULT;
-	if (flags & ~SHELF_READ_ONLY) {
+	if (flags & ~(SHELF_READ_ONLY | SHELF_TO_CHECK) || flags == (SHELF_READ_ONLY | SHELF_TO_CHECK)) {
 		explain(why, name, "unknown flag for shelf_attach", -EINVAL);
 		return -EINVAL;
 	}
-	err = segment_attach(name, flags & SHELF_READ_ONLY, &seg, why);
+	err = segment_attach(name, flags & SHELF_READ_ONLY ? SEGMENT_READ : flags & SHELF_TO_CHECK ? SEGMENT_CHECK : SEGMENT_USE, &seg,
+			     why);
 	if (err)
 		return err;
 	err = layers_are_there(seg) ? layers_attach(seg) : -EINVAL;
@@ -162,8 +163,10 @@ int shelf_attach(const char *name, unsigned flags, struct shelf **out, char why[
 	self = seg->read_only ? NULL : slot_self(seg);
 	if (self) {
 		slots_note_layers(seg);
-		slot_reap_quick(self);
-		task_sweep_quick(self);
+		if (!(flags & SHELF_TO_CHECK)) {
+			slot_reap_quick(self);
+			task_sweep_quick(self);
+		}
 	}
 	*out = (struct shelf *)(void *)seg;
 	return 0;

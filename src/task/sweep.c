@@ -81,6 +81,15 @@ static bool gone(uint32_t pid, uint64_t start_time, bool quick)
 	return process_gone(pid, start_time);
 }
 
+bool task_unsettled(const struct shelf_task *task)
+{
+	struct shelf_task *t = (struct shelf_task *)(uintptr_t)task;
+	uint64_t owner = load_acquire(&t->owner); /* pairs with task_adopt_by */
+
+	return load_acquire(&t->state) != TASK_LIVE || /* pairs with task_start */
+	       process_gone(task_owner_pid(owner), task_owner_start(owner));
+}
+
 /* In a section: tasks to look at, at most `max`, from *at on. */
 static unsigned list_tasks_epoch(struct slot *self, struct shelf_task **out, unsigned max, uint64_t skip)
 {

@@ -151,6 +151,7 @@ struct shelf_task *task_next_epoch(struct slot *self, struct shelf_task *t);
 uint64_t task_count(struct slot *self);
 /* Close what tasks of dead processes had; how many there were. */
 unsigned task_sweep(struct slot *self);
+bool task_unsettled(const struct shelf_task *task); /* its process is gone, or was when it was half made */
 unsigned task_sweep_quick(struct slot *self); /* without a look at /proc for each live one: misses zombies */
 
 #endif

@@ -34,6 +34,17 @@ static uint32_t table_buckets(unsigned cls)
 	return (uint32_t)((table_sizes[cls] - sizeof(struct dir_table)) / sizeof(void *));
 }
 
+size_t dentry_table_bytes(const struct dir_table *t)
+{
+	size_t bytes = sizeof(*t) + (size_t)t->buckets * sizeof(void *);
+	unsigned cls;
+
+	for (cls = 0; cls < TABLE_CLASSES; cls++)
+		if (table_sizes[cls] == bytes)
+			return bytes;
+	return 0;
+}
+
 static unsigned table_class(const struct dir_table *t)
 {
 	unsigned cls = 0;

@@ -156,7 +156,7 @@ static bool plan_covers(const struct lock_plan *p, const struct range *r)
 }
 
 /* The list is the truth; what the plan covers is as the plan says. */
-static void flocks_rebuild_locked(struct flocks *fs)
+static void flocks_redo_locked(struct flocks *fs)
 {
 	struct range *r;
 
@@ -179,7 +179,14 @@ LOCK_NO_ANALYSIS void flocks_lock(struct slot *self, struct flocks *fs)
 {
 	lock_acquire(&fs->lock, &self->locker, LOCK_FLOCKS);
 	if (unlikely(load_acquire(&fs->dirty))) /* pairs with plan_run of the dead holder */
-		flocks_rebuild_locked(fs);
+		flocks_redo_locked(fs);
+}
+
+/* The plan was carried out, or never will be. */
+void flocks_rebuild_locked(struct flocks *fs)
+{
+	fs->plan = (struct lock_plan){.owner = NULL, .low = 1};
+	flocks_redo_locked(fs);
 }
 
 LOCK_NO_ANALYSIS void flocks_unlock(struct slot *self, struct flocks *fs)

@@ -137,6 +137,8 @@ int flocks_change_locked(struct slot *self, struct flocks *fs, const struct lock
 void plan_make_locked(struct flocks *fs, const struct lock_request *rq, struct lock_plan *p);
 /* All trees agree with the list and their rules: for tests and shelf check. */
 bool flocks_sane_locked(struct flocks *fs);
+/* The trees anew from the list; nothing is planned any more. */
+void flocks_rebuild_locked(struct flocks *fs);
 
 /* ---- flock_wait.c */
 

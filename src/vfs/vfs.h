@@ -273,6 +273,7 @@ void dentry_abandon_locked(struct slot *self, struct inode *dir, struct dentry *
 void dentry_link_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode);
 void dentry_unlink_locked(struct slot *self, struct inode *dir, struct dentry *d); /* and retire */
 uint64_t dir_entries(struct inode *dir);
+size_t dentry_table_bytes(const struct dir_table *t); /* 0: no table has so many buckets */
 
 /* ---- path walk (walk.c) ----------------------------------------------------------------------- */
 

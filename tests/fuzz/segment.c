@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that is attached as a segment is refused with a reason, or it works; nobody crashes.
+ * Whatever a segment holds, nobody crashes and nobody hangs.
  *
- * The first byte of an input says what the file is: the bytes as they are; a good segment with some bytes
- * of its header changed; the same with the checksums made to fit again.
+ * The first byte of an input says what it is.  A file: the bytes as they are; a good segment with some bytes of its header
+ * changed; the same with the checksums made to fit again.  Attaching refuses it with a reason, or it works.  Else: changes
+ * to what lies behind the header of a shelf with one of everything in it (lib/world.h), alone or with what a dead process
+ * left.  The check tells what is wrong in words and mends what can be mended; what it finds good can be used, and
+ * of what it cannot mend all calls give EIO.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 
-#include "fuzz.h"
-#include "segment/segment_priv.h"
+#include "api/check_priv.h"
+#include "segment/judge.h"
+#include "world.h"
 
-enum { EDITS_MAX = 32 };
-enum kind { RAW, EDITED, SEALED, KINDS };
+enum { EDITS_MAX = 32, HANG_SECONDS = 20, TRIAL_NS = 50000000 };
+enum kind { RAW, EDITED, SEALED, DEAD, DAMAGED };
 
 static uint8_t *template;
 static size_t template_size;
@@ -83,9 +88,8 @@ static void edit_header(struct bytes *in, uint8_t *page)
 	}
 }
 
-static void make_file(struct bytes *in)
+static void make_file(struct bytes *in, enum kind kind)
 {
-	enum kind kind = fuzz_below(in, KINDS);
 	_Alignas(CACHE_LINE) uint8_t page[PAGE_BYTES];
 	int fd;
 
@@ -134,18 +138,99 @@ static void use(unsigned flags)
 	shelf_detach(shelf);
 }
 
+static void run_file(struct bytes *in, enum kind kind)
+{
+	if (!template)
+		make_template();
+	make_file(in, kind);
+	if (would_wait())
+		return;
+	use(SHELF_READ_ONLY);
+	use(0);
+}
+
+/* ---- damage -------------------------------------------------------------------------------- */
+
+static unsigned sentences;
+
+static void hear(void *ctx, const char *sentence)
+{
+	size_t len = strlen(sentence);
+
+	(void)ctx;
+	CHECK(len > 0 && len < 256);
+	for (size_t k = 0; k < len; k++)
+		CHECK(sentence[k] != '\n');
+	sentences++;
+	if (getenv("FUZZ_VERBOSE"))
+		fprintf(stderr, "shelf check: %s\n", sentence);
+}
+
+static struct shelf_check_report check(struct world *w, unsigned flags)
+{
+	const struct shelf_check_options o = {.flags = flags, .say = hear};
+	struct shelf_check_report r;
+
+	sentences = 0;
+	CHECK(!shelf_verify(w->shelf, &o, &r));
+	CHECK(r.mended <= r.faults && (sentences || !(r.faults + r.left)));
+	return r;
+}
+
+/* What was mended is; the rest makes every call fail, and the reason is told. */
+static void judge(struct world *w)
+{
+	struct shelf_check_report told = check(w, 0), mended = check(w, SHELF_VERIFY_REPAIR), after = check(w, 0);
+	struct shelf_counters counters;
+	struct shelf_task *t;
+
+	CHECK(told.alone && mended.alone && after.alone);
+	CHECK(!told.mended && (told.faults || !mended.faults));
+	if (mended.faults == mended.mended) {
+		CHECK(!after.faults && !after.left);
+		return;
+	}
+	CHECK(after.faults && !shelf_counters(w->shelf, &counters) && counters.poisoned && counters.poison_reason[0]);
+	CHECK(shelf_task_create(w->shelf, NULL, &t) == -EIO);
+}
+
+static void run_damaged(struct bytes *in, bool dead)
+{
+	struct world *w = world_of(dead);
+
+	world_reset(w);
+	world_damage(w, in);
+	if (segment_bounds(w->self->seg)) { /* attaching would have refused it */
+		CHECK(check(w, 0).faults == 1);
+		return;
+	}
+	judge(w);
+	world_use(w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes in = {data, size};
+	enum kind kind = fuzz_below(&in, 64);
 
-	if (!template)
-		make_template();
-	make_file(&in);
-	if (would_wait())
-		return 0;
-	use(SHELF_READ_ONLY);
-	use(0);
+	check_trial_ns = TRIAL_NS;
+	alarm(HANG_SECONDS);
+	if (kind < DEAD)
+		run_file(&in, kind);
+	else
+		run_damaged(&in, kind == DEAD);
+	alarm(0);
 	return 0;
+}
+
+static size_t damage_example(unsigned k, uint8_t *out)
+{
+	memset(out, 0, 16);
+	out[0] = k % 32 ? DAMAGED : DEAD;
+	out[1] = (uint8_t)k;
+	for (unsigned n = 2; n < 10; n++)
+		out[n] = (uint8_t)(k * 2654435761u >> n);
+	return k ? 10 : 1;
 }
 
 size_t fuzz_example(unsigned k, uint8_t *out, size_t room)
@@ -158,7 +243,7 @@ size_t fuzz_example(unsigned k, uint8_t *out, size_t room)
 		return 1 + PAGE_BYTES;
 	}
 	if (k > 40)
-		return 0;
+		return k <= 140 ? damage_example(k - 41, out) : 0;
 	/* One edit of each word of the header. */
 	memset(out, 0, 12);
 	out[0] = k % 2 ? SEALED : EDITED;

@@ -6,6 +6,9 @@
 #include <sys/mman.h>
 
 #include "api/check_priv.h"
+#include "segment/intent_ops.h"
+#include "segment/segment_priv.h"
+#include "vfs/flock_priv.h"
 
 #define CRED (&(struct shelf_cred){.caps = SHELF_CAP_ALL})
 
@@ -254,6 +257,141 @@ static void a_gate_that_a_dead_process_shut_is_opened(void **state)
 	assert_true(verify(0).alone);
 }
 
+/* ---- damage ------------------------------------------------------------------------------------------ */
+
+static struct shelf_counters counters(void)
+{
+	struct shelf_counters now;
+
+	assert_int_equal(shelf_counters(shelf, &now), 0);
+	return now;
+}
+
+static void a_lock_that_is_nobody_s_is_told_and_freed(void **state)
+{
+	struct inode *dir = inode_at("/dir");
+
+	(void)state;
+	store_relaxed(&dir->lock.word, 77);
+	is_mended(1, 0, "locked by nobody");
+	store_relaxed(&slot_local(self)->alloc->lock.word, slot_id(self));
+	is_mended(1, 0, "a lock is nobody's");
+	assert_int_equal(shelf_mkdir(t, "/dir/sub", 0755), 0);
+}
+
+static void lists_of_the_allocator_are_made_anew(void **state)
+{
+	struct alloc_state *a = slot_local(self)->alloc;
+	unsigned k;
+
+	(void)state;
+	for (k = 0; k <= PAGE_MAX_ORDER; k++)
+		a->runs[k] = (struct run_list){.head = 5, .tail = 0x70000000};
+	a->classes[CACHE_128].partial.head = UINT32_MAX;
+	is_mended(1, 0, "listed run is not free");
+	assert_int_equal(shelf_pwrite(t, 0, "text", 4, 100000), 4);
+}
+
+static void what_is_not_mended_poisons_until_it_is_good_again(void **state)
+{
+	struct dir_table *table = load_relaxed(&inode_at("/dir")->dir.table);
+	struct dentry *d = load_relaxed(&inode_at("/dir/file")->alias);
+	struct stat st;
+
+	(void)state;
+	store_relaxed(&d->next[table->which], d);
+	assert_int_equal(verify(SHELF_VERIFY_REPAIR).mended, 0);
+	assert_non_null(strstr(said, "its hash leads elsewhere"));
+	assert_int_equal(shelf_stat(t, "/dir/none", &st), -EIO);
+	assert_true(counters().poisoned);
+	assert_non_null(strstr(counters().poison_reason, "its hash leads elsewhere"));
+	store_relaxed(&d->next[table->which], NULL);
+	assert_int_equal(verify(SHELF_VERIFY_REPAIR).faults, 0);
+	assert_false(counters().poisoned);
+	assert_int_equal(shelf_stat(t, "/dir/none", &st), -ENOENT);
+}
+
+static void trees_of_locks_follow_their_list(void **state)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10};
+	struct inode *file = inode_at("/dir/file");
+
+	(void)state;
+	for (; l.l_start < 100; l.l_start += 20)
+		assert_int_equal(shelf_fcntl(t, 0, F_SETLK, (uintptr_t)&l), 0);
+	load_relaxed(&file->flocks)->trees[0].writers.top->child[1]->child[0] = load_relaxed(&file->flocks)->trees[0].writers.top;
+	is_mended(1, 0, "its locks are damaged");
+	load_relaxed(&file->flocks)->all->all = load_relaxed(&file->flocks)->all;
+	is_mended(1, 1, "its locks are damaged"); /* all are forgotten, and what they were is nobody's */
+}
+
+static int die_in_the_middle(void *arg)
+{
+	struct shelf *mine;
+	struct shelf_task *task;
+
+	(void)arg;
+	CHECK(shelf_attach(name, 0, &mine, NULL) == 0 && shelf_task_create(mine, CRED, &task) == 0);
+	raise(SIGKILL);
+	return 0;
+}
+
+static struct slot *slot_of_the_dead(void)
+{
+	struct slot *s;
+	uint32_t id = 0;
+
+	while ((s = slot_each(self->seg, &id)))
+		if (s != self && slot_state_of(s) == SLOT_LIVE)
+			return s;
+	return NULL;
+}
+
+static void a_dead_thread_s_senseless_record_is_given_up(void **state)
+{
+	struct slot *dead;
+
+	(void)state;
+	assert_int_equal(test_in_child(die_in_the_middle, NULL), 128 + SIGKILL);
+	dead = slot_of_the_dead();
+	assert_non_null(dead);
+	for (unsigned k = 0; k < INTENT_ARGS; k++)
+		store_relaxed(&dead->intent.arg[k], 0x4141414141414100);
+	store_release(&dead->intent.op, INTENT_RENAME);
+	assert_int_equal(verify(0).mended, 0);
+	assert_non_null(strstr(said, "cannot be brought to an end"));
+	assert_int_equal(counters().poisoned, 0);
+	assert_int_equal(verify(SHELF_VERIFY_REPAIR).mended, 1);
+	assert_int_equal(verify(0).faults + verify(0).left, 0);
+	assert_int_equal(shelf_rename(t, "/dir/file", "/dir/other"), 0);
+}
+
+static int check_it(void *arg)
+{
+	struct shelf_check_report r;
+	struct shelf *mine;
+	char why[SHELF_WHY];
+
+	(void)arg;
+	shelf_detach(shelf); /* as inherited */
+	CHECK(shelf_attach(name, 0, &mine, why) == -EIO && strstr(why, "a test says so"));
+	CHECK(shelf_attach(name, SHELF_READ_ONLY | SHELF_TO_CHECK, &mine, why) == -EINVAL);
+	CHECK(shelf_attach(name, SHELF_TO_CHECK, &mine, why) == 0);
+	CHECK(shelf_verify(mine, NULL, &r) == 0 && r.faults == 0);
+	shelf_detach(mine);
+	return 0;
+}
+
+static void a_poisoned_shelf_can_be_checked(void **state)
+{
+	(void)state;
+	segment_poison(self->seg, "a test says so");
+	assert_int_equal(test_in_child(check_it, NULL), 0);
+	assert_true(counters().poisoned); /* others had it: it may be what they were doing */
+	assert_int_equal(verify(SHELF_VERIFY_REPAIR).faults, 0);
+	assert_false(counters().poisoned);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -268,6 +406,12 @@ int main(void)
 		CASE(while_others_have_the_shelf_nothing_is_taken_back),
 		CASE(who_comes_meanwhile_waits_for_the_end),
 		CASE(a_gate_that_a_dead_process_shut_is_opened),
+		CASE(a_lock_that_is_nobody_s_is_told_and_freed),
+		CASE(lists_of_the_allocator_are_made_anew),
+		CASE(what_is_not_mended_poisons_until_it_is_good_again),
+		CASE(trees_of_locks_follow_their_list),
+		CASE(a_dead_thread_s_senseless_record_is_given_up),
+		CASE(a_poisoned_shelf_can_be_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
