@@ -30,7 +30,7 @@ static bool list_followed(struct check *c, struct flocks *fs, bool *owned)
 
 	*owned = true;
 	for (r = fs->all; r; r = r->all) {
-		if (!check_seen(c, r, SEEN_RANGE, marks_add_exact(&c->marks, r, sizeof(*r))) || !range_plausible(r) || r->all == r)
+		if (!check_first(c, r, SEEN_RANGE, sizeof(*r)) || !range_plausible(r))
 			return false;
 		if (range_owned(c, r))
 			continue;

@@ -70,6 +70,8 @@ extern int64_t check_trial_ns; /* how long it may take, for each GiB */
  * The pointer is good until the next call.
  */
 struct seen *check_seen(struct check *c, void *obj, enum seen_kind kind, enum mark mark);
+/* Of a list, so come upon once: twice, and the list has no end. */
+bool check_first(struct check *c, void *obj, enum seen_kind kind, size_t bytes);
 struct seen *check_known(struct check *c, const void *obj, enum seen_kind kind);
 /* The n-th place of the table; NULL: empty. */
 struct seen *check_seen_at(struct check *c, uint64_t n);

@@ -72,6 +72,13 @@ struct seen *check_seen(struct check *c, void *obj, enum seen_kind kind, enum ma
 	return s;
 }
 
+bool check_first(struct check *c, void *obj, enum seen_kind kind, size_t bytes)
+{
+	enum mark mark = marks_add_exact(&c->marks, obj, bytes);
+
+	return mark == MARK_NEW && check_seen(c, obj, kind, mark);
+}
+
 struct seen *check_seen_at(struct check *c, uint64_t n)
 {
 	return c->seen[n].obj ? &c->seen[n] : NULL;

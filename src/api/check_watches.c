@@ -19,16 +19,12 @@ static size_t room_of(void *ctx, const void *obj)
 
 static bool mark_instance(void *ctx, void *inst, size_t bytes)
 {
-	struct check *c = ctx;
-
-	return check_seen(c, inst, SEEN_INSTANCE, marks_add_exact(&c->marks, inst, bytes)) != NULL;
+	return check_first(ctx, inst, SEEN_INSTANCE, bytes);
 }
 
 static bool mark_watch(void *ctx, void *watch, size_t bytes)
 {
-	struct check *c = ctx;
-
-	return check_seen(c, watch, SEEN_WATCH, marks_add_exact(&c->marks, watch, bytes)) != NULL;
+	return check_first(ctx, watch, SEEN_WATCH, bytes);
 }
 
 static bool known_instance(void *ctx, const void *inst)

@@ -51,7 +51,8 @@ bool segment_alone_begin(struct slot *self)
 	struct slot *s;
 
 	gate_shut(self->seg); /* opens a dead one's */
-	if (!cas_acq_rel(&sl->alloc->gate, &none, slot_id(self))) /* a full fence: pairs with the claimer's CAS */
+	/* A full fence: pairs with the claimer's CAS.  One that is ours already was shut by damage: this thread is not alone yet. */
+	if (!cas_acq_rel(&sl->alloc->gate, &none, slot_id(self)) && none != slot_id(self))
 		return false;
 	while ((s = slot_each(self->seg, &id))) {
 		if (s == self || !slot_counts(self->seg, s, id))

@@ -204,6 +204,9 @@ static void run_damaged(struct bytes *in, bool dead)
 		CHECK(check(w, 0).faults == 1);
 		return;
 	}
+	if (!segment_alone_begin(w->self)) /* a slot that says it is a living thread's: others at work are believed */
+		return;
+	segment_alone_end(w->self);
 	judge(w);
 	world_use(w);
 }

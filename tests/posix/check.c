@@ -321,7 +321,7 @@ static void trees_of_locks_follow_their_list(void **state)
 		assert_int_equal(shelf_fcntl(t, 0, F_SETLK, (uintptr_t)&l), 0);
 	load_relaxed(&file->flocks)->trees[0].writers.top->child[1]->child[0] = load_relaxed(&file->flocks)->trees[0].writers.top;
 	is_mended(1, 0, "its locks are damaged");
-	load_relaxed(&file->flocks)->all->all = load_relaxed(&file->flocks)->all;
+	load_relaxed(&file->flocks)->all->all->all = load_relaxed(&file->flocks)->all; /* no end */
 	is_mended(1, 1, "its locks are damaged"); /* all are forgotten, and what they were is nobody's */
 }
 
