@@ -274,7 +274,9 @@ struct api_map {
 	bool readable, writable; /* through `fd` */
 };
 int api_map_open(struct shelf_task *t, int fd, int min, struct api_map *out);
-void api_map_close(struct shelf_task *t, int fd);
+/* A second number of open file `fd`, close-on-exec, from `min` on, for as long as there are maps made of it; *which: the open file. */
+int api_map_hold(struct shelf_task *t, int fd, int min, const void **which);
+void api_map_close(struct shelf_task *t, int fd); /* of either kind */
 /* What had left the file at `drops` (ramfs_map_drops) is mapped by this process no more. */
 void api_map_settle(struct shelf_task *t, int fd, uint32_t drops);
 /*

@@ -3,7 +3,8 @@
  * map.c - what the runtime behind `shelf run` needs in order to map files.
  *
  * A map keeps its file by a descriptor of its own (FD_TYPE_MAP) beyond all numbers that a program sees: copied by
- * fork, closed by exec, swept after a death.
+ * fork, closed by exec, swept after a death.  By another one it holds the open file that it was made of, as the last of those who have it
+ * closes it: that is when its flock ends and inotify tells of it.
  */
 #include "api/api.h"
 
@@ -56,6 +57,26 @@ int api_map_open(struct shelf_task *t, int fd, int min, struct api_map *out)
 	err = map_open(&u, min, out);
 	use_end(&u);
 	return err;
+}
+
+int api_map_hold(struct shelf_task *t, int fd, int min, const void **which)
+{
+	struct fd_file *head;
+	struct who w;
+	int at, err = who_change(&w, t);
+
+	if (!err)
+		err = fd_get(w.self, w.files, fd, &head);
+	if (err)
+		return err;
+	at = fd_reserve(w.self, w.files, min, FD_NUMBER_MAX);
+	if (at < 0) {
+		fd_put(w.self, head);
+		return at;
+	}
+	*which = head;
+	fd_publish(w.self, w.files, at, head, FD_CLOEXEC_BIT);
+	return at;
 }
 
 /* Not as close(): record locks stay. */

@@ -75,6 +75,10 @@ static bool take_number(struct view *v, struct shelf_task *t, int fd)
 
 	if (use_begin(&u, t, fd, true))
 		return true; /* the kernel's, or closed by now */
+	if (fd >= OWN_NUMBERS && fd < WATCH_NUMBERS && u.f->head.type != FD_TYPE_MAP) {
+		use_end(&u); /* what a map was made of; the map is told */
+		return true;
+	}
 	row = new_row(v);
 	if (row) {
 		row->pid = task_owner_pid(load_relaxed(&t->owner)); /* a number */

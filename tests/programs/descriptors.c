@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <sys/file.h>
+
 #include "cases.h"
 
 static int make(const char *name)
@@ -533,6 +535,33 @@ static void high_numbers_and_many_of_them(void)
 	say("%d left", n);
 }
 
+static void a_map_holds_the_flock_of_what_it_was_made_of(void)
+{
+	int fd = open("f", O_RDWR | O_CREAT, 0600), other = open("f", O_RDWR);
+	struct flock all = {.l_type = F_WRLCK};
+	char *at;
+
+	MUST(write(fd, "text", 4) == 4);
+	at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	SAY(flock(fd, LOCK_EX | LOCK_NB));
+	SAY(fcntl(fd, F_SETLK, &all));
+	SAY(close(fd));
+	SAY(flock(other, LOCK_EX | LOCK_NB));
+	SAY(munmap(at, 4096));
+	SAY(flock(other, LOCK_EX | LOCK_NB));
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, other, 0);
+	SAY(fcntl(other, F_SETLK, &all));
+	SAY(munmap(at, 4096));
+	say_flush();
+	if (!fork()) {
+		SAY(fcntl(other, F_SETLK, &all)); /* the map's end is no close */
+		say_flush();
+		_exit(0);
+	}
+	wait(NULL);
+	say_numbers("end");
+}
+
 const struct program_case program_cases[] = {
 	CASE(dup_shares_the_offset_and_outlives_the_original),
 	CASE(many_dups_closed_in_any_order),
@@ -549,6 +578,7 @@ const struct program_case program_cases[] = {
 	CASE(kernel_objects_work_at_numbers_the_shelf_had),
 	CASE(dup2_and_limits),
 	CASE(descriptor_flags_are_the_descriptions),
+	CASE(a_map_holds_the_flock_of_what_it_was_made_of),
 	CASE(sockets_calls_on_files_and_files_calls_on_sockets),
 	CASE(threads_open_and_close_and_leave_nothing),
 	CASE(dup2_swaps_of_a_number_are_never_seen_half_done),

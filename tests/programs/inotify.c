@@ -95,6 +95,47 @@ static void a_file_and_its_directory(void)
 	told("a directory removed", in);
 }
 
+static void a_map_puts_the_close_off(void)
+{
+	int in, fd, other;
+	char *at, *more;
+	pid_t pid;
+
+	MUST(!mkdir("d", 0755));
+	put_file("d/file", "text");
+	in = watching("d", IN_OPEN | IN_CLOSE);
+	fd = open("d/file", O_RDWR | O_CLOEXEC);
+	other = open("d/file", O_RDONLY | O_CLOEXEC);
+	at = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	more = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, other, 0);
+	MUST(at != MAP_FAILED && more != MAP_FAILED);
+	close(fd);
+	told("closed, and mapped", in);
+	MUST(!munmap(at + 4096, 4096));
+	told("a part of the map less", in);
+	close(other);
+	MUST(!munmap(more, 4096));
+	told("another open file, and its map", in);
+	pid = fork();
+	if (pid == 0)
+		_exit(at[0] != 't');
+	waitpid(pid, NULL, 0);
+	told("a child has ended that had it", in);
+	at[0] = 'T';
+	MUST(!munmap(at, 3 * 4096));
+	told("the map is gone", in);
+	fd = open("d/file", O_RDONLY | O_CLOEXEC);
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	more = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	MUST(!munmap(at, 4096));
+	told("one of two maps is gone", in);
+	MUST(mmap(more, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == more);
+	told("both", in);
+	close(open("d/file", O_RDONLY | O_CLOEXEC));
+	told("end", in);
+}
+
 static void moves(void)
 {
 	int in;
@@ -343,7 +384,7 @@ static void too_many_events(void)
 }
 
 const struct program_case program_cases[] = {
-	CASE(changes_in_a_directory), CASE(times_and_attributes), CASE(a_file_and_its_directory), CASE(moves), CASE(links),
+	CASE(changes_in_a_directory), CASE(times_and_attributes), CASE(a_file_and_its_directory), CASE(a_map_puts_the_close_off), CASE(moves), CASE(links),
 	CASE(listing_a_directory), CASE(copies), CASE(the_mask_decides), CASE(flags_of_a_watch), CASE(what_is_wrong),
 	CASE(reading_in_pieces), CASE(equal_events_are_merged), CASE(too_many_events), {NULL, NULL, 0},
 };

@@ -7,8 +7,8 @@
  * first store sets the file's times as on tmpfs.
  * MAP_PRIVATE of up to 1 MiB, of a file in pieces, or executable, is a copy; others show the segment's pages, which the kernel
  * copies when they are written to.
- * Limits: /proc/self/maps names the segment.  flock() ends with the last close(), not with the map.  A child that runs in its
- * parent's memory can make private maps only, and they stay as they were when made.
+ * Limits: /proc/self/maps names the segment.  A child that runs in its parent's memory can make private maps only, and they stay as they
+ * were when made.
  */
 #include "run/preload/map.h"
 

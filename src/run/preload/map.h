@@ -39,10 +39,11 @@ struct map_region {
 	bool may_write; /* a shared one: opened for writing, too */
 };
 
-/* A file of which there are regions. */
+/* An open file of which there are regions. */
 struct map_file {
 	struct inode *inode; /* kept by `fd` */
-	int fd;
+	const void *open; /* which one: kept by `held` */
+	int fd, held;
 	uint32_t users; /* regions; 0: free */
 	uint32_t drops; /* ramfs_map_drops() when its regions were looked at last */
 };

@@ -69,12 +69,12 @@ int map_room(uint32_t n)
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
-static uint32_t file_find(const struct inode *inode)
+static uint32_t file_find(const void *open)
 {
 	uint32_t i;
 
 	for (i = 0; i < map_table.file_count; i++)
-		if (map_table.file[i].users && map_table.file[i].inode == inode)
+		if (map_table.file[i].users && map_table.file[i].open == open)
 			break;
 	return i;
 }
@@ -91,21 +91,27 @@ static uint32_t file_free(void)
 
 int map_file_get(int fd, struct api_map *how)
 {
-	int kept = api_map_open(task_here(), fd, HIDDEN_NUMBERS, how);
+	const void *open = NULL;
+	int held = api_map_hold(task_here(), fd, HIDDEN_NUMBERS, &open);
+	int kept = held < 0 ? held : api_map_open(task_here(), held, HIDDEN_NUMBERS, how); /* of the same, whatever becomes of `fd` */
 	uint32_t at;
 
-	if (kept < 0)
+	if (kept < 0) {
+		if (held >= 0)
+			api_map_close(task_here(), held);
 		return kept;
-	at = file_find(how->inode);
+	}
+	at = file_find(open);
 	if (at < map_table.file_count) {
 		api_map_close(task_here(), kept);
+		api_map_close(task_here(), held);
 		map_table.file[at].users++;
 		return (int)at;
 	}
 	at = file_free();
 	if (at == map_table.file_count)
 		map_table.file_count++;
-	map_table.file[at] = (struct map_file){how->inode, kept, 1, ramfs_map_drops(how->inode)};
+	map_table.file[at] = (struct map_file){how->inode, open, kept, held, 1, ramfs_map_drops(how->inode)};
 	return (int)at;
 }
 
@@ -114,8 +120,10 @@ void map_file_put(uint32_t file)
 {
 	struct map_file *f = &map_table.file[file];
 
-	if (!--f->users && !proc_here()->borrowed)
-		api_map_close(task_here(), f->fd);
+	if (--f->users || proc_here()->borrowed)
+		return;
+	api_map_close(task_here(), f->fd);
+	api_map_close(task_here(), f->held);
 }
 
 /* ---- regions ------------------------------------------------------------------------------------------ */
