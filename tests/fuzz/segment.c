@@ -109,7 +109,7 @@ static void make_file(struct bytes *in, enum kind kind)
 	close(fd);
 }
 
-/* Without a magic number it may be in the making, and is waited for. */
+/* Without a magic number, or if it says that it is not ready, it may be in the making, and is waited for. */
 static bool would_wait(void)
 {
 	struct seg_header h = {0};
@@ -117,7 +117,7 @@ static bool would_wait(void)
 	ssize_t n = read(fd, &h, sizeof(h));
 
 	close(fd);
-	return n == 0 || (n == (ssize_t)sizeof(h) && !h.magic);
+	return n == 0 || (n == (ssize_t)sizeof(h) && (!h.magic || !load_relaxed(&h.ready)));
 }
 
 static void use(unsigned flags)
