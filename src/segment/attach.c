@@ -49,7 +49,7 @@ static int attach_mapped(struct seg_local *sl, struct seg_header *h, const char 
 	if (!layout_roots_ok(h))
 		return refuse(why, EIO, "%.150s: its header is damaged (roots); remove it with `shelf rm`", path);
 	if (load_acquire(&h->poison) && !sl->pub.read_only && !sl->pub.for_check) /* pairs with segment_poison */
-		return refuse(why, EIO, "%.100s: damaged (%.80s); save what you can with `shelf get`", path,
+		return refuse(why, EIO, "%.100s: damaged (%.80s); `shelf check --repair` may mend it", path,
 			      h->poison_reason);
 	local_bind(sl, h);
 	damage = segment_bounds(&sl->pub);
