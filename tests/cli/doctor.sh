@@ -20,6 +20,9 @@ printed "its table is kept in $work/tables" "the tables it made are found"
 printed "ready copies" "and the copies made by them"
 chmod g+w tables/*.so
 status 0 "doctor with copies that others may write to" "$SHELF" doctor
+check "has copies of its own beside them" [ "$(find tables -name '*.so' -perm 600 | wc -l)" = "$(find tables -name '*.so' -perm -020 | wc -l)" ]
+chmod g+w tables/*.so
+status 0 "doctor with none that it may use" "$SHELF" doctor
 printed "by tables" "uses the tables"
 status 0 "doctor --json" "$SHELF" doctor --json
 check "is a list of verdicts" python3 -c '
