@@ -199,15 +199,17 @@ static int put_file(struct tree_sink *s, struct item *item, const char *name)
 	/* Nobody else may look in while it is not yet its owner's. */
 	bool exact = !s->inherits, own = exact && attrs_ours(s->base.copy, &item->st);
 	mode_t made = own ? item->st.st_mode & 0777 : 0600;
+	uint64_t before = s->base.copy->bytes;
 	int fd = open_new(s, name, made), err = 0;
 
 	if (fd < 0)
 		return fail(s, item, "create", fd);
 	if (item->has_data)
 		err = write_data(s, fd, item);
-	if (err)
+	if (err) {
 		CALLS(s)->unlinkat(TASK(s), s->parent_fd, name, 0);
-	else
+		s->base.copy->bytes = before;
+	} else
 		attrs_by_fd(s, fd, item->path, &item->st, &item->xattrs, exact, made);
 	CALLS(s)->close(TASK(s), fd);
 	return err;
