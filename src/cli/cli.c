@@ -90,6 +90,28 @@ void cli_format_size(uint64_t bytes, char out[16])
 	snprintf(out, 16, v < 10 && u ? "%.1f%c" : "%.0f%c", v, units[u]);
 }
 
+/* ---- shelves ----------------------------------------------------------------------- */
+
+/* SHELF_RUN ends in :NAME/PREFIX. */
+static bool runs_on(const char *name)
+{
+	const char *run = getenv("SHELF_RUN"), *at = run ? strchr(run, ':') : NULL;
+	size_t n = strlen(name);
+
+	return at && !strncmp(at + 1, name, n) && at[1 + n] == '/';
+}
+
+/* It stands in the shelf or has a file of it open, so the shelf is mapped, and cannot be a second time. */
+int cli_attach(const char *name, unsigned flags, struct shelf **out, char why[SHELF_WHY])
+{
+	int err = shelf_attach(name, flags, out, why);
+
+	if (err == -EADDRINUSE && runs_on(name))
+		snprintf(why, SHELF_WHY, "%.100s: in use here by `shelf run`: leave it (cd /) and close its files, or ask outside of the run",
+			 name);
+	return err;
+}
+
 /* ---- progress ---------------------------------------------------------------------- */
 
 static bool shown;

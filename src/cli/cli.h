@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <shelf/shelf.h>
+
 #include "size.h"
 
 #define EXIT_OK 0
@@ -42,10 +44,13 @@ void cli_format_size(uint64_t bytes, char out[16]);
 void progress_show(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_clear(void);
 
-/* SIGINT and SIGTERM set a flag; long work asks, cleans up and ends with cli_interrupted_status(). */
+/* SIGINT, SIGTERM and SIGHUP set a flag; long work asks, cleans up and ends with cli_interrupted_status(). */
 void cli_catch_interrupts(void);
 bool cli_interrupted(void);
 int cli_interrupted_status(void);
+
+/* shelf_attach(), which says it better where the program itself is run on that shelf. */
+int cli_attach(const char *name, unsigned flags, struct shelf **out, char why[SHELF_WHY]);
 
 /* Where the segments lie. */
 const char *cli_shm_dir(void);

@@ -15,7 +15,7 @@ static int attach(struct session *s, const struct session_options *o)
 	const struct shelf_options options = {
 		.size = o->size, .uid = (uint32_t)-1, .gid = (uint32_t)-1};
 	char why[SHELF_WHY];
-	int err = shelf_attach(o->name, 0, &s->shelf, why);
+	int err = cli_attach(o->name, 0, &s->shelf, why);
 
 	if (err == -ENOENT && o->create) {
 		err = shelf_create(o->name, &options, &s->shelf, why);

@@ -257,7 +257,7 @@ static bool look(const char *name, void *ctx)
 	char why[SHELF_WHY];
 	struct shelf_task *t;
 	struct shelf *shelf;
-	int err = shelf_attach(name, SHELF_READ_ONLY, &shelf, why);
+	int err = cli_attach(name, SHELF_READ_ONLY, &shelf, why);
 
 	if (err) {
 		cli_error("%s", why);

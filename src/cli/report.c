@@ -88,7 +88,7 @@ static void look(const char *name, struct view *v)
 
 	memset(v, 0, sizeof(*v));
 	v->name = name;
-	if (shelf_attach(name, SHELF_READ_ONLY, &shelf, v->why) < 0)
+	if (cli_attach(name, SHELF_READ_ONLY, &shelf, v->why) < 0)
 		return;
 	err = shelf_counters(shelf, &v->c);
 	v->ok = err == 0;
@@ -330,7 +330,7 @@ static int check_one(const char *name, bool repair)
 	struct shelf *shelf;
 	int err;
 
-	if (shelf_attach(name, SHELF_TO_CHECK, &shelf, why) < 0) {
+	if (cli_attach(name, SHELF_TO_CHECK, &shelf, why) < 0) {
 		cli_error("%s", why);
 		return EXIT_FAILED;
 	}

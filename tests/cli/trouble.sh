@@ -99,5 +99,12 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=1M none small 2>/dev/null; then
 	umount small
 fi
 
+# the shelf that the command itself is run on
+status 0 "a command in a run that does not use the shelf" "$SHELF" run --name inside --at prefix -- "$SHELF" stat inside
+for c in "stat inside" "ls inside" "df inside" "check inside" "fds --name inside" "get inside out" "put inside ../part"; do
+	status 1 "shelf $c from a place in it" "$SHELF" run --name inside --at prefix -- sh -c "cd prefix && \"\$SHELF\" $c 2>&1"
+	printed "inside: in use here by \`shelf run\`" "says what has it"
+done
+status 0 "another shelf from there" "$SHELF" run --at prefix -- sh -c 'cd prefix && "$SHELF" stat inside'
 status 0 "interruption and progress" python3 "$lib/interrupt.py" "$SHELF"
 finish
