@@ -172,5 +172,6 @@ const struct command command_bench = {
 		"  --dir DIR       where tmpfs is, if none can be mounted (/dev/shm)\n"
 		"  --json FILE     write machine and samples; - is standard output\n"
 		"\n"
-		"Exit status: 0, 1 a program failed, 2 usage.\n",
+		"Exit status: 0, 1 a program failed or a file could not be read or written, 2 usage,\n"
+		"129, 130 or 143 ended by SIGHUP, SIGINT or SIGTERM.\n",
 };

@@ -403,6 +403,8 @@ static int doctor_command(int argc, char **argv)
 	}
 	if (optind < argc)
 		return cli_usage("no argument is wanted");
+	if (calls && doctor.json)
+		return cli_usage("--calls prints a table: --json does not go with it");
 	return calls ? print_calls() : examine();
 }
 

@@ -38,5 +38,5 @@ static int door(int argc, char **argv)
 }
 
 /* No usage: they say it themselves. */
-const struct command command_put = {.name = "put", .summary = "copy a directory or a tar stream into a shelf", .run = door};
-const struct command command_get = {.name = "get", .summary = "copy a shelf out to a directory or a tar stream", .run = door};
+const struct command command_put = {.name = "put", .summary = "copy a directory or an archive into a shelf", .run = door};
+const struct command command_get = {.name = "get", .summary = "copy a shelf into a directory or an archive", .run = door};

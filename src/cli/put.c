@@ -130,5 +130,5 @@ const struct command command_put = {
 		"  --no-owner    files belong to the caller even if root copies them\n"
 		"\n"
 		"Exit status: 0, 1 something could not be copied (it is named, the rest is there), 2 usage,\n"
-		"130 interrupted.\n",
+		"129, 130 or 143 ended by SIGHUP, SIGINT or SIGTERM.\n",
 };

@@ -27,5 +27,6 @@ const struct command command_run = {
 		"\n"
 		"Statically linked programs and programs with other rights than their caller's are not started.\n"
 		"\n"
-		"Exit status: the program's own, or its signal; 126 it or the shelf could not be had, 127 no such program.\n",
+		"Exit status: the program's own, or its signal; 2 usage, 126 it or the shelf could not be had, 127 no such\n"
+		"program.\n",
 };

@@ -24,6 +24,7 @@ for c in $commands; do
 	status 0 "help $c" "$SHELF" help "$c"
 	printed "usage: shelf $c" "help $c shows its usage"
 	printed "Exit status" "help $c tells the exit statuses"
+	check "help $c tells that of wrong use" grep -q '2 usage' .out
 	status 0 "$c --help" "$SHELF" "$c" --help
 	status 0 "$c -h" "$SHELF" "$c" -h
 	status 2 "$c with an unknown option" "$SHELF" "$c" --frobnicate x
@@ -54,6 +55,8 @@ status 2 "two names" "$SHELF" create a b
 status 2 "put of two sources" "$SHELF" put a b c
 status 2 "get to two targets" "$SHELF" get a b c
 status 2 "put --size without --create" "$SHELF" put --size 1G a
+status 2 "doctor --json --calls" "$SHELF" doctor --json --calls
+told "--json" "names what does not go"
 status 2 "get --gzip to a directory" "$SHELF" get --gzip a dir
 for bad in 0 65 x -1 "" 1x 99999999999999999999; do
 	status 2 "bench --runs '$bad'" "$SHELF" bench names --runs "$bad"
