@@ -97,6 +97,8 @@ long run_ask_segment(void)
 
 	if (!runtime.key[0])
 		return -EACCES;
+	if (runtime.unanswered)
+		return -ETIMEDOUT;
 	to = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (to < 0)
 		return to;
@@ -106,5 +108,6 @@ long run_ask_segment(void)
 	while (fd == -EINTR);
 	fd = !fd ? ask(to) : fd == -EAGAIN ? -ETIMEDOUT : -EACCES;
 	sys_call3(SYS_close, to, 0, 0);
+	runtime.unanswered = fd == -ETIMEDOUT;
 	return fd;
 }

@@ -92,6 +92,7 @@ struct runtime {
 	bool auditor; /* loaded before the program's libraries: audit.c */
 	const char *library; /* this one, as the environment named it */
 	bool strict; /* calls that slip through are reported: strict.c */
+	bool unanswered; /* this attach has waited for `shelf run` in vain: ask.c; under the lock of attaching */
 	bool promised; /* the shelf may not be there yet: run/promise.h */
 	uint32_t keeper; /* the process `shelf run`, which keeps what is in flight: carry.c */
 	uint32_t state; /* S of SHELF_RUN: start.c */

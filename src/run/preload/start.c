@@ -149,6 +149,8 @@ static int attach_promised(struct shelf **shelf, char why[SHELF_WHY])
 	if (err != -EACCES && err != -EPERM)
 		return err;
 	fd = run_ask_segment();
+	if (fd == -ETIMEDOUT)
+		snprintf(why, SHELF_WHY, "shelf %s: its `shelf run` (pid %u) does not answer", runtime.name, runtime.keeper);
 	if (fd < 0)
 		return (int)fd;
 	sys_call3(SYS_close, fd, 0, 0);
@@ -163,6 +165,7 @@ static bool attach_now(bool must)
 	char why[SHELF_WHY] = "";
 	struct shelf_task *t;
 
+	runtime.unanswered = false;
 	nodes_attach();
 	signal_attach();
 	segment_register_opener(run_ask_segment);
