@@ -73,7 +73,7 @@ int hand_find(struct slot *s, const void *obj, enum ledger_kind kind)
 	return -1;
 }
 
-void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t word, void *mem, void *inode, int k[2])
+void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t word, uint64_t a, uint64_t b, int k[2])
 {
 	k[0] = ledger_free(self);
 	for (k[1] = k[0] + 1; k[0] >= 0 && k[1] < (int)SLOT_LEDGER && load_relaxed(&self->ledger[k[1]]); k[1]++) /* [o] */
@@ -83,8 +83,8 @@ void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t wor
 	hand_begin(self, where, word, 0, hand_bit(k[0]) | hand_bit(k[1]));
 	if (k[0] < 0)
 		return;
-	store_release(&self->ledger[k[0]], (uint64_t)(uintptr_t)mem | LEDGER_MEM); /* read after our death, both */
-	store_release(&self->ledger[k[1]], (uint64_t)(uintptr_t)inode | LEDGER_INODE);
+	store_release(&self->ledger[k[0]], a); /* read after our death, both */
+	store_release(&self->ledger[k[1]], b);
 }
 
 void hand_settle(struct slot *dead)

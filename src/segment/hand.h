@@ -71,8 +71,13 @@ static inline int hand_begin_got(struct slot *self, const volatile void *where, 
 	return k;
 }
 
-/* The same for memory and for a reference that it held; both entries in k. */
-void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t word, void *mem, void *inode, int k[2]);
+static inline uint64_t hand_entry_of(const void *obj, enum ledger_kind kind)
+{
+	return (uint64_t)(uintptr_t)obj | kind;
+}
+
+/* The same for two things; k: where they are, -1 both: there is no room for them. */
+void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t word, uint64_t a, uint64_t b, int k[2]);
 
 /* The same where the word has 32 bits. */
 static inline int hand_begin_got32(struct slot *self, atomic_u32 *where, uint32_t word, void *obj, enum ledger_kind kind)

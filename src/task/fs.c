@@ -54,24 +54,39 @@ static int fs_new(struct slot *self, atomic_ptr(struct inode) *root, atomic_ptr(
 	return 0;
 }
 
-/* Entry `k` of the ledger of `holder` is one user of it.  That goes; if it was the last, it holds the parts afterwards. */
-static bool fs_part(struct slot *self, struct slot *holder, struct fs_context *fs, int k)
+/* The last user is gone: entry `k`, and with that one store what it held, are the holder's to let go. */
+static void fs_take_apart(struct slot *holder, struct fs_context *fs, int k)
 {
-	bool last;
+	uint64_t gone = (uint64_t)(uintptr_t)&fs->retired | LEDGER_RETIRED;
+	struct inode *root = load_relaxed(&fs->root), *cwd = load_relaxed(&fs->cwd); /* relaxed, both: nobody else is left */
+	int held[2];
 
-	epoch_enter(self);
-	last = ref_put(&fs->users);
-	epoch_exit(self);
-	if (!last) {
-		hand_forget(holder, k);
-		return false;
-	}
-	note_inode(holder, load_relaxed(&fs->root)); /* relaxed, both: nobody else is left */
-	note_inode(holder, load_relaxed(&fs->cwd));
 	fs->retired.type = RETIRE_TASK;
 	fs->retired.aux = TASK_OBJECT_FS;
-	if (k >= 0)
-		store_release(&holder->ledger[k], (uint64_t)(uintptr_t)&fs->retired | LEDGER_RETIRED); /* read after our death */
+	if (k < 0)
+		return; /* the ledger is full */
+	hand_begin_got2(holder, &holder->ledger[k], gone, hand_entry_of(root, LEDGER_INODE), hand_entry_of(cwd, LEDGER_INODE), held);
+	tracked_store(&holder->ledger[k], gone);
+	hand_end(holder, 0);
+}
+
+/*
+ * Entry `k` of the ledger of `holder` is one user of it, or the last, who is counted out already.  That goes; true: it was the
+ * last.  The only user stays noted until it is counted out, another one is forgotten before.
+ */
+static bool fs_part(struct slot *holder, struct fs_context *fs, int k)
+{
+	while (ref_read(&fs->users) < REF_DEAD && !ref_put_only(&fs->users)) {
+		hand_forget(holder, k);
+		if (ref_put_shared(&fs->users)) {
+			kill_point();
+			return false;
+		}
+		if (k >= 0)
+			store_release(&holder->ledger[k], hand_entry_of(fs, LEDGER_PLACE)); /* the others have gone meanwhile */
+	}
+	kill_point();
+	fs_take_apart(holder, fs, k);
 	return true;
 }
 
@@ -80,7 +95,7 @@ static void fs_put(struct slot *self, struct fs_context *fs, int k)
 	struct inode *held[2];
 	unsigned i;
 
-	if (!fs_part(self, self, fs, k))
+	if (!fs_part(self, fs, k))
 		return;
 	held[0] = load_relaxed(&fs->root); /* relaxed, both: nobody else is left */
 	held[1] = load_relaxed(&fs->cwd);
@@ -150,7 +165,7 @@ void fs_slot_gone(struct slot *self, struct slot *gone)
 		uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with ledger_add, through the death */
 
 		if ((entry & 7) == LEDGER_PLACE) /* what is left of it the layers below take from there */
-			(void)fs_part(self, gone, (struct fs_context *)(uintptr_t)(entry & ~UINT64_C(7)), k);
+			(void)fs_part(gone, (struct fs_context *)(uintptr_t)(entry & ~UINT64_C(7)), k);
 	}
 }
 

@@ -137,12 +137,20 @@ static bool releaser_alive(struct slot *self, uint64_t has)
 	return s && slot_alive(self->seg, id) && releaser_word(id, s) == has;
 }
 
-/* Nobody takes it apart, and what a dead one had of it in its ledger is where it belongs. */
+/*
+ * Nobody takes it apart, and what a dead one had of it in its ledger is where it belongs.  A slot that its image disowned by
+ * exec has no start time any more, and its ledger still.
+ */
 static bool releaser_settled(struct slot *self, uint64_t has)
 {
 	struct slot *s = slot_by_id(self->seg, has & 0xffff);
+	uint64_t now, disowned;
 
-	return !s || slot_state_of(s) != SLOT_LIVE || releaser_word(has & 0xffff, s) != has;
+	if (!s || slot_state_of(s) != SLOT_LIVE)
+		return true;
+	now = releaser_word(has & 0xffff, s);
+	disowned = has & ((UINT64_C(1) << (16 + TASK_PID_BITS)) - 1);
+	return now != has && now != disowned;
 }
 
 static bool is_listed(struct slot *self, const struct shelf_task *t)

@@ -190,7 +190,7 @@ void opened_drop(struct slot *self, atomic_ptr(struct opened) * at)
 
 	if (!o)
 		return;
-	hand_begin_got2(self, at, 0, o, o->dir, k);
+	hand_begin_got2(self, at, 0, hand_entry_of(o, LEDGER_MEM), hand_entry_of(o->dir, LEDGER_INODE), k);
 	tracked_store(at, (struct opened *)NULL);
 	hand_end(self, 0);
 	opened_free(self, o, k[0], k[1]);

@@ -79,6 +79,32 @@ static void a_task_that_is_being_swept_cannot_be_adopted(void **state)
 	task_release(f->self, f->t);
 }
 
+/* As a thread whose process calls exec in the middle of it, and attaches again. */
+static int claim_and_disown(void *arg)
+{
+	struct fixture *f = arg;
+	uint64_t stuck;
+
+	CHECK(task_claim(slot_self(shelf_segment(f->shelf)), f->t, load_relaxed(&f->t->owner), &stuck)); /* nobody changes it */
+	slot_tls_disown();
+	return 0;
+}
+
+static void a_task_whose_sweeper_was_disowned_waits_until_that_slot_is_taken_over(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t owner = load_relaxed(&f->t->owner), stuck; /* nobody changes it */
+
+	assert_int_equal(test_in_child(claim_and_disown, f), 0);
+	assert_false(task_claim(f->self, f->t, owner, &stuck));
+	assert_int_not_equal(stuck, 0);
+	assert_int_not_equal(stuck & 0xffff, slot_id(f->self));
+	assert_true(task_settle_releaser(f->self, stuck));
+	assert_int_equal(slot_state_of(slot_by_id(f->self->seg, stuck & 0xffff)), SLOT_IDLE);
+	assert_true(task_claim(f->self, f->t, owner, &stuck));
+	task_release(f->self, f->t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +112,8 @@ int main(void)
 			a_task_that_is_gone_is_not_taken_apart_again_when_that_thread_has_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_task_adopted_meanwhile_is_not_swept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_task_that_is_being_swept_cannot_be_adopted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_task_whose_sweeper_was_disowned_waits_until_that_slot_is_taken_over, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
