@@ -41,10 +41,16 @@ struct bag {
 	uint64_t count;
 };
 
+/*
+ * Where a free object beyond the magazine has the next one's address.  Until it is found by that, a death has whatever frees
+ * the object do so again: that must not look there.
+ */
+#define OBJECT_LINK 120u
+
 struct magazine {
 	atomic_u32 count; /* [o] */
 	atomic_u32 more_count; /* [o] a death may leave it wrong by one */
-	void *more; /* [o] free objects beyond, linked through their first words: magazine.c */
+	void *more; /* [o] free objects beyond, linked by OBJECT_LINK: magazine.c */
 	void *obj[SLOT_OBJECTS];
 };
 

@@ -18,6 +18,9 @@
 #include "segment/hand.h"
 #include "segment/intent_ops.h"
 
+_Static_assert(offsetof(struct inode, btime) + sizeof(uint64_t) <= OBJECT_LINK &&
+		       offsetof(struct inode, lock) >= OBJECT_LINK + sizeof(void *), "inode_free_parts may be run again");
+
 #define INO_RANGE 1024u /* numbers a thread takes at a time */
 
 static inode_drop_fn *drop_fns[16]; /* set at attach; by S_IFMT >> 12 */

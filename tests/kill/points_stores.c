@@ -173,11 +173,65 @@ static void a_recovery_that_dies_is_recovered(void **state)
 	fprintf(stderr, "%llu deaths, of a call, a store and a store of its recovery\n", (unsigned long long)pairs);
 }
 
+/* ---- what is freed beyond the magazine -------------------------------------------------------------------- */
+
+enum { NODES = 250 }; /* more than a magazine holds, and less than a batch of the epoch */
+
+static void nodes_come_and_go(struct shelf_task *t)
+{
+	char path[32];
+	unsigned k;
+
+	for (k = 0; k < NODES; k++) {
+		snprintf(path, sizeof(path), "/n%u", k);
+		CHECK(!shelf_mknod(t, path, S_IFCHR | 0600, 0x12345678));
+	}
+	for (k = 0; k < NODES; k++) {
+		snprintf(path, sizeof(path), "/n%u", k);
+		CHECK(!shelf_unlink(t, path));
+	}
+}
+
+static int reclaiming_victim(void *arg)
+{
+	struct shelf_task *t;
+
+	CHECK(!shelf_task_create(shelf, CRED, &t));
+	nodes_come_and_go(t);
+	kill_point_arm(*(const uint64_t *)arg);
+	epoch_reclaim(self_of());
+	kill_point_arm(0);
+	return 0;
+}
+
+static void an_object_that_was_not_free_yet_is_freed_again(void **state)
+{
+	static const struct deed reclaim = {"reclaim", false, NULL};
+	struct attempt again = {&reclaim, 0};
+	struct plan p;
+	uint64_t n;
+	int how = 1;
+
+	(void)state;
+	if (!deed_wanted(&reclaim))
+		return;
+	CHECK(shelf_verify(shelf, NULL, NULL) == 0 && shelf_counters(shelf, &p.empty) == 0);
+	for (n = 1; how; n++) {
+		how = test_in_child(reclaiming_victim, &n);
+		CHECK(how == 0 || how == 128 + SIGKILL);
+		CHECK(test_in_child(recoverer, &again) == 0);
+		must_be_good(&reclaim, n, 0);
+		must_be_empty(&reclaim, &p.empty);
+	}
+	CHECK(n > NODES / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_death_at_any_store_leaves_a_call_done_or_not_done),
 		cmocka_unit_test(a_recovery_that_dies_is_recovered),
+		cmocka_unit_test(an_object_that_was_not_free_yet_is_freed_again),
 	};
 
 	return cmocka_run_group_tests(tests, deeds_setup, deeds_teardown);
