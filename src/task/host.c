@@ -103,14 +103,19 @@ int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time)
 	return self && task_claim_settled(self, t) ? 0 : -ESRCH;
 }
 
-/* The task may be gone by now, and its memory something else's: then the word there is not ours. */
-void task_hand_over(struct shelf_task *t, uint32_t pid, uint64_t start_time)
+/* The task may be gone by now, and another of ours be in its memory. */
+void task_hand_over(struct shelf *shelf, struct shelf_task *t, uint64_t cred_id, uint32_t pid, uint64_t start_time)
 {
-	struct slot *self = task_slot(t);
-	uint64_t ours = self ? task_owner_word(load_relaxed(&self->pid), load_relaxed(&self->start_time)) : 0; /* our slot's */
+	struct slot *self = slot_self(shelf_segment(shelf));
+	uint64_t ours;
 
-	if (ours)
+	if (!self)
+		return;
+	ours = task_owner_word(load_relaxed(&self->pid), load_relaxed(&self->start_time)); /* our slot's */
+	epoch_enter(self);
+	if (task_is_listed(self, t) && load_relaxed(&t->cred_id) == cred_id) /* another's number is another */
 		tracked_cas(&t->owner, &ours, task_owner_word(pid, start_time)); /* as the exchange in task_adopt_by */
+	epoch_exit(self);
 }
 
 int task_refresh_cred(struct shelf_task *t)

@@ -153,7 +153,7 @@ static bool releaser_settled(struct slot *self, uint64_t has)
 	return now != has && now != disowned;
 }
 
-static bool is_listed(struct slot *self, const struct shelf_task *t)
+bool task_is_listed(struct slot *self, const struct shelf_task *t)
 {
 	struct shelf_task *at = NULL;
 
@@ -179,7 +179,7 @@ bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner, uint64_
 
 	*stuck = 0;
 	/* A dead one may have had it off the list before it could say so: then it is the epoch's. */
-	if (has && releaser_settled(self, has) && !is_listed(self, t))
+	if (has && releaser_settled(self, has) && !task_is_listed(self, t))
 		return false;
 	if (has && !releaser_settled(self, has)) {
 		*stuck = releaser_alive(self, has) ? 0 : has;

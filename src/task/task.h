@@ -138,8 +138,11 @@ void task_take_back(struct shelf_task *t, int fd); /* closes a number that was g
 /* As shelf_task_adopt(), for process `pid`, which may use the calling thread's slot. */
 int task_adopt_as(struct shelf_task *t, uint32_t pid, uint64_t start_time);
 
-/* The task that we made for process `pid` is its from now on, if it has not taken it over itself. */
-void task_hand_over(struct shelf_task *t, uint32_t pid, uint64_t start_time);
+/*
+ * The task that we made for process `pid` is its from now on, if it has not taken it over itself.  `cred_id` is what the task
+ * had when it was made: it may be gone by now.
+ */
+void task_hand_over(struct shelf *shelf, struct shelf_task *t, uint64_t cred_id, uint32_t pid, uint64_t start_time);
 
 /* The process's credentials have changed. */
 int task_refresh_cred(struct shelf_task *t);

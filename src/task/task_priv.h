@@ -11,6 +11,8 @@ enum task_object { TASK_OBJECT_TASK, TASK_OBJECT_FS, TASK_OBJECT_CRED };
 /* Linked, TASK_STARTING, with nothing but its owner. */
 struct shelf_task *task_new(struct slot *self);
 void task_start(struct shelf_task *t);
+/* Is it in the list?  In a section: then its memory is a task's until the section ends. */
+bool task_is_listed(struct slot *self, const struct shelf_task *t);
 /* Claim the right to take the task of `owner` apart: false if a live thread has it, it has another owner, or is gone. */
 /* *stuck, if not 0: it was being taken apart by a thread that is dead, for task_settle_releaser(). */
 bool task_claim(struct slot *self, struct shelf_task *t, uint64_t owner, uint64_t *stuck);

@@ -78,6 +78,8 @@ static long spawn_fill(struct run_spawn *s, const struct run_regs *r, uint64_t f
 	s->child.adopted = false;
 	if (shared_parts(flags) ? p->task != NULL : !run_has_nothing())
 		err = SERVED(shelf_task_fork(p->task, shared_parts(flags), &s->child.task));
+	if (s->child.task)
+		s->cred_id = load_relaxed(&s->child.task->cred_id); /* ours, until a child has it */
 	return err;
 }
 
@@ -212,10 +214,10 @@ static void give_up_slot(void)
  * Until a fork's child has taken its task over it is ours, and who sweeps after us would take it for what we left: so it is
  * handed over at once, as we may end or be killed before the child runs.
  */
-static void hand_over(struct shelf_task *t, uint32_t pid)
+static void hand_over(struct run_spawn *s, uint32_t pid)
 {
 	call_enter();
-	task_hand_over(t, pid, slot_start_time_of(pid));
+	task_hand_over(load_relaxed(&runtime.shelf), s->child.task, s->cred_id, pid, slot_start_time_of(pid)); /* attached */
 	call_leave();
 }
 
@@ -234,7 +236,7 @@ static void parent_after(struct run_spawn *s, long result)
 	if (s->child.task && (result < 0 || (s->shares_memory && !s->child.adopted)))
 		SERVED(shelf_task_exit(s->child.task));
 	else if (s->child.task && !s->shares_memory)
-		hand_over(s->child.task, (uint32_t)result);
+		hand_over(s, (uint32_t)result);
 }
 
 /* The entry of this process: those above it are of children that are gone. */

@@ -54,6 +54,7 @@ struct run_spawn {
 	bool room_used; /* of the thread that forks */
 	struct run_proc *before;
 	struct run_proc child; /* used if it shares our memory, else its task only */
+	uint64_t cred_id; /* of that task: task_hand_over() */
 };
 #define SPAWN_DEPTH 4 /* vfork in a vfork's child in ... */
 

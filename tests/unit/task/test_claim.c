@@ -105,6 +105,24 @@ static void a_task_whose_sweeper_was_disowned_waits_until_that_slot_is_taken_ove
 	task_release(f->self, f->t);
 }
 
+static void a_task_that_is_gone_is_not_handed_over_with_anothers_memory(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t owner = load_relaxed(&f->t->owner), cred_id = load_relaxed(&f->t->cred_id); /* nobody changes them */
+	struct shelf_task *next = NULL;
+	unsigned k;
+
+	assert_int_equal(shelf_task_exit(f->t), 0);
+	assert_int_equal(epoch_barrier(f->self, 1000000000), 0);
+	for (k = 0; k < 100 && next != f->t; k++)
+		assert_int_equal(shelf_task_create(f->shelf, NULL, &next), 0);
+	assert_ptr_equal(next, f->t);
+	task_hand_over(f->shelf, f->t, cred_id, 1, 1);
+	assert_true(load_relaxed(&next->owner) == owner);
+	task_hand_over(f->shelf, next, load_relaxed(&next->cred_id), 1, 1);
+	assert_true(load_relaxed(&next->owner) == task_owner_word(1, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +130,7 @@ int main(void)
 			a_task_that_is_gone_is_not_taken_apart_again_when_that_thread_has_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_task_adopted_meanwhile_is_not_swept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_task_that_is_being_swept_cannot_be_adopted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_task_that_is_gone_is_not_handed_over_with_anothers_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_task_whose_sweeper_was_disowned_waits_until_that_slot_is_taken_over, setup,
 						teardown),
 	};
