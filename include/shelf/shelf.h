@@ -19,7 +19,10 @@
  *
  * Threads: a task may be used by any number of threads at once, but shelf_task_exec(), _unshare() and
  * _exit() by one while no other call runs on it.  Processes: a task belongs to one process; fork() a child with
- * shelf_task_fork().  Signal handlers: a handler must not call what it may have interrupted.
+ * shelf_task_fork().
+ *
+ * Signal handlers: no call is async-signal-safe.  A handler must not call the library, nor leave a call that it interrupted
+ * by longjmp(): what the interrupted call holds would be taken for the handler's.  (shelf run holds signals back during a call.)
  *
  * Progress, named at each group:
  *	reads	one read section: no lock, no reference, no store to a line that others share; lock-free,
