@@ -47,8 +47,7 @@ uint64_t data_erase_range(struct slot *self, struct inode *inode, struct radix *
 	while (from < end && at >= from && (entry = radix_prev_epoch(pages, &at)) && at >= from) { /* lock held */
 		page_claim(self, data_page(entry));
 		radix_erase_noted(self, pages, at, &k);
-		page_free(self, data_page(entry), 0);
-		hand_forget(self, k);
+		page_free_noted(self, data_page(entry), 0, k);
 		n++;
 		if (!at--)
 			break;

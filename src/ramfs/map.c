@@ -50,8 +50,7 @@ void data_free_kept_locked(struct slot *self, struct inode *inode)
 		k = hand_begin_got32(self, head, next, page, LEDGER_PAGE);
 		tracked_store(head, next);
 		hand_end(self, 0);
-		page_free(self, page, 0);
-		hand_forget(self, k);
+		page_free_noted(self, page, 0, k);
 	}
 }
 

@@ -85,6 +85,7 @@ void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t wor
 		return;
 	store_release(&self->ledger[k[0]], a); /* read after our death, both */
 	store_release(&self->ledger[k[1]], b);
+	fence_compiler(); /* as in hand_begin */
 }
 
 void hand_settle(struct slot *dead)

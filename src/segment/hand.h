@@ -41,6 +41,7 @@ void *page_alloc_noted(struct slot *self, unsigned order, enum page_kind kind, u
 /* Free, and off the ledger. */
 void cache_free_noted(struct slot *self, enum cache_id id, void *obj, int k);
 void mem_free_noted(struct slot *self, void *p, size_t bytes, int k);
+void page_free_noted(struct slot *self, void *page, unsigned order, int k);
 
 /* Before `obj`, the caller's alone, is freed: that will be one store to the magazine; true: to a frame, which names us now. */
 bool mem_make_room(struct slot *self, const void *obj);
@@ -56,6 +57,7 @@ static inline void hand_begin(struct slot *self, const volatile void *where, uin
 	store_release(&self->hand.word, word); /* all three are read after our death, in this order */
 	store_release(&self->hand.entries, given | (uint64_t)got << 32);
 	store_release(&self->hand.where, (uint64_t)(uintptr_t)where);
+	fence_compiler(); /* before what it announces, which may be a plain store */
 }
 
 #define HAND_WORD32 1u /* in hand.where: the word there has 32 bits */
@@ -68,6 +70,7 @@ static inline int hand_begin_got(struct slot *self, const volatile void *where, 
 	hand_begin(self, where, word, given, hand_bit(k));
 	if (likely(k >= 0))
 		store_release(&self->ledger[k], (uint64_t)(uintptr_t)obj | kind); /* read after our death */
+	fence_compiler(); /* as in hand_begin */
 	return k;
 }
 

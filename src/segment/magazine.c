@@ -307,7 +307,6 @@ void *mem_alloc_noted(struct slot *self, size_t bytes, int *k)
 	return page_alloc_noted(self, mem_order(bytes), PAGE_TABLE, 0, k);
 }
 
-/* A page that is in a stock, or free, is not what the ledger means any more: it may be taken off at any time. */
 void mem_free_noted(struct slot *self, void *p, size_t bytes, int k)
 {
 	unsigned id = mem_class(bytes);
@@ -316,8 +315,7 @@ void mem_free_noted(struct slot *self, void *p, size_t bytes, int k)
 		cache_free_noted(self, (enum cache_id)id, p, k);
 		return;
 	}
-	page_free(self, p, mem_order(bytes));
-	hand_forget(self, k);
+	page_free_noted(self, p, mem_order(bytes), k);
 }
 
 void mem_free(struct slot *self, void *p, size_t bytes)

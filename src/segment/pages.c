@@ -157,12 +157,13 @@ static bool page_in_use(struct seg_local *sl, const void *page, unsigned order)
 	return frame_kind(word) > PAGE_CACHED && frame_order(word) == order;
 }
 
-static void page_free_run(struct slot *self, void *page, unsigned order)
+static void page_free_run(struct slot *self, void *page, unsigned order, int k)
 {
 	struct seg_local *sl = slot_local(self);
 
 	lock_acquire(&sl->alloc->lock, &self->locker, LOCK_LEAF);
 	buddy_give_locked(sl, frame_index(sl, page), order);
+	hand_forget(self, k);
 	lock_release(&sl->alloc->lock, &self->locker, LOCK_LEAF);
 	trim_policy(self);
 }
@@ -176,7 +177,8 @@ static unsigned page_stock_limit(struct slot *self)
 	return min_of(limit + load_relaxed(&self->reserved), (unsigned)SLOT_PAGES); /* [o] */
 }
 
-static void page_free_one(struct slot *self, void *page)
+/* Off the ledger before it can be got again: what waits in stock_drain() may do that, in this thread. */
+static inline_always void page_free_one(struct slot *self, void *page, int k)
 {
 	unsigned limit = page_stock_limit(self);
 
@@ -194,20 +196,31 @@ static void page_free_one(struct slot *self, void *page)
 	}
 	stock_push_inside(self, page);
 	stock_leave(self);
+	hand_forget(self, k);
 	if (unlikely(load_relaxed(&slot_local(self)->alloc->pressure))) /* a hint */
 		stock_drain(self, load_relaxed(&self->reserved)); /* [o] */
 }
 
-void page_free(struct slot *self, void *page, unsigned order)
+static inline_always void page_free_from(struct slot *self, void *page, unsigned order, int k)
 {
 	if (unlikely(!page_in_use(slot_local(self), page, order))) {
 		segment_poison(self->seg, "a page was freed that is not in use");
 		return;
 	}
 	if (likely(order == 0))
-		page_free_one(self, page);
+		page_free_one(self, page, k);
 	else
-		page_free_run(self, page, order);
+		page_free_run(self, page, order, k);
+}
+
+void page_free(struct slot *self, void *page, unsigned order)
+{
+	page_free_from(self, page, order, -1);
+}
+
+void page_free_noted(struct slot *self, void *page, unsigned order, int k)
+{
+	page_free_from(self, page, order, k);
 }
 
 /* ---- reserve, bounds ------------------------------------------------------------------------ */

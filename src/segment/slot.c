@@ -390,6 +390,16 @@ static void slot_list_forget(struct slot *s)
 		slot_tls = (struct slot_tls){NULL, NULL};
 }
 
+/* What is left is of a call that was left by a jump, or handed on: the slot's next owner must not owe it. */
+static void ledger_clear(struct slot *self)
+{
+	unsigned k;
+
+	store_release(&self->hand.where, 0); /* read after the next owner's death, as all */
+	for (k = 0; k < SLOT_LEDGER; k++)
+		store_release(&self->ledger[k], 0);
+}
+
 void slot_release(struct slot *self)
 {
 	struct segment *seg = self->seg;
@@ -400,6 +410,7 @@ void slot_release(struct slot *self)
 		store_relaxed(&self->reserved, 0); /* [o] */
 		stock_drain(self, 0);
 	}
+	ledger_clear(self);
 	slot_list_forget(self);
 	slot_reader_lock(seg);
 	store_release(&self->epoch, 0); /* pairs with the reclaimer's scan */
