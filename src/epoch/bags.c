@@ -70,39 +70,29 @@ static void retired_free_parts(struct slot *self, struct retired *r)
 		load_acquire(&retire_parts[r->type])(self, r); /* pairs with retire_register_parts */
 }
 
-/*
- * Before it leaves its bag: how slot.freeing notes it.  What is another slot's has no note; room is made for it, so that
- * nothing that others see is stored between its bag and our magazine.
- */
-static inline struct retired *retired_note(struct slot *self, struct retired *r, bool own)
+/* Before it leaves its bag: how slot.freeing notes it. */
+static inline struct retired *retired_note(struct slot *self, struct retired *r)
 {
-	if (likely(own && (uintptr_t)r & PAGE_MASK))
+	if (likely((uintptr_t)r & PAGE_MASK))
 		return r;
-	if (mem_make_room(self, r) && own)
-		return (struct retired *)((uintptr_t)r | FREEING_PAGE);
-	return own ? r : NULL;
-}
-
-static bool bag_is_own(const struct slot *self, const struct bag *bag)
-{
-	return bag >= self->bags && bag < self->bags + ARRAY_SIZE(self->bags);
+	return mem_make_room(self, r) ? (struct retired *)((uintptr_t)r | FREEING_PAGE) : r;
 }
 
 static uint64_t bag_free(struct slot *self, struct bag *bag)
 {
 	struct epoch_root *root = epoch_root_of(self);
 	uint64_t waited = bag->count;
-	bool own = bag_is_own(self, bag);
 	struct retired *r;
 	uint64_t n = 0;
 
 	self->reclaiming++;
 	while ((r = bag->head)) {
 		retired_free_parts(self, r);
-		self->freeing = retired_note(self, r, own);
+		self->freeing = retired_note(self, r);
 		fence_compiler(); /* noted before it is out, */
 		bag->head = r->next;
 		fence_compiler(); /* and out before it is freed */
+		kill_point();
 		retired_free(self, r);
 		fence_compiler();
 		self->freeing = NULL; /* at once: it is in our magazine still, where bags_free_last() looks for it */
@@ -174,6 +164,20 @@ static bool bags_begin_with(const struct slot *owner, const struct retired *r)
 	return false;
 }
 
+/* Is it still in its bag?  That may be one of a slot that `gone` had claimed to sweep it: nobody else claims it yet. */
+static bool bags_keep(struct slot *self, struct slot *gone, const struct retired *r)
+{
+	uint32_t held = load_relaxed(&gone->tid) << 8 | SLOT_CLAIMING, id = 0; /* its owner is dead */
+	struct slot *s;
+
+	if (bags_begin_with(gone, r))
+		return true;
+	while ((s = slot_each(self->seg, &id)))
+		if (load_acquire(&s->state) == held && bags_begin_with(s, r)) /* pairs with slot_hold_idle */
+			return true;
+	return false;
+}
+
 /*
  * After the owner's death: the one that it was freeing goes into its bag again.  Functions that free may be run again
  * if their object is not free yet: what hangs on it they take off before it is free (hand_free_from).
@@ -185,7 +189,7 @@ void bags_free_last(struct slot *self, struct slot *gone)
 
 	if (!r)
 		return;
-	if (!bags_begin_with(gone, r) && mem_in_hand(self->seg, gone, r, page) && r->type != RETIRE_USER && r->type != RETIRE_PAGES)
+	if (!bags_keep(self, gone, r) && mem_in_hand(self->seg, gone, r, page) && r->type != RETIRE_USER && r->type != RETIRE_PAGES)
 		bag_put(&gone->bags[BAG_OPEN], r);
 	fence_compiler(); /* in the bag first: should we die, it is found there */
 	gone->freeing = NULL;

@@ -139,6 +139,16 @@ void epoch_retire(struct slot *self, struct retired *r, enum retire_type type, u
 	retire_count(self);
 }
 
+void epoch_retire_step(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux, atomic_u32 *step,
+		       uint32_t value)
+{
+	r->type = type;
+	r->aux = aux;
+	bag_put(&self->bags[BAG_OPEN], r);
+	tracked_store(step, value); /* read after our death */
+	retire_count(self);
+}
+
 int retire_note(struct slot *owner, struct retired *r, enum retire_type type, uint32_t aux)
 {
 	r->type = type;

@@ -98,6 +98,9 @@ int retire_begin(struct slot *self, const volatile void *where, uint64_t word, u
 void epoch_retire_noted(struct slot *self, struct retired *r, int k);
 /* What has another entry `k` (-1: none), which becomes `entry` once it is in the bag. */
 void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry);
+/* With a store once it is in the bag, before bags change: until that is seen epoch_retired_last() knows. */
+void epoch_retire_step(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux, atomic_u32 *step,
+		       uint32_t value);
 /* Is it what the dead thread retired last?  Until bags change. */
 bool epoch_retired_last(struct slot *gone, const struct retired *r);
 /* Try to advance and free what is ripe now; objects freed.  Not inside a section. */

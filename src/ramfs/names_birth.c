@@ -84,6 +84,14 @@ void birth_forget(struct inode *inode)
 		store_relaxed(&inode->dir.parent, NULL); /* who counted it takes it back; nobody else sees it */
 }
 
+void birth_return(struct slot *self, struct inode *inode)
+{
+	birth_forget(inode);
+	kill_point();
+	if (!hand_has(self, inode, LEDGER_INODE))
+		ledger_add(self, inode, LEDGER_INODE);
+}
+
 void birth_undo(struct slot *self, struct inode *inode)
 {
 	birth_forget(inode);

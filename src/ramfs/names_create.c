@@ -79,6 +79,8 @@ static int create_locked(struct slot *self, struct inode *dir, struct dentry *d,
 	dentry_noted(self, noted);
 	err = dentry_reserve_locked(self, dir, d);
 	if (err) {
+		birth_return(self, inode);
+		dentry_return(self, d, noted);
 		intent_end(self);
 		epoch_exit(self);
 		return err;

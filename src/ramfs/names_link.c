@@ -73,6 +73,7 @@ static int link_locked(struct linking *l)
 	dentry_noted(self, &l->noted);
 	err = dentry_reserve_locked(self, l->dir, l->d);
 	if (err) {
+		dentry_return(self, l->d, &l->noted);
 		intent_end(self);
 		epoch_exit(self);
 		return err;

@@ -84,6 +84,8 @@ struct birth {
 /* In a section.  An inode with one reference, which is in the ledger, and nlink set. */
 int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct inode **out);
 void birth_undo(struct slot *self, struct inode *inode);
+/* A record that has it is about to end with nothing done: it is in the ledger again. */
+void birth_return(struct slot *self, struct inode *inode);
 /* It is to have no name: one reference is left.  May be repeated. */
 void birth_forget(struct inode *inode);
 

@@ -311,14 +311,18 @@ static void names_undo(struct slot *self, struct intent *i)
 }
 
 /* What had been counted for the change that is not to be. */
-static void names_uncount(struct slot *self, struct intent *i)
+static void names_uncount(struct intent *i)
 {
+	struct slot *dead = intent_slot(i);
 	uint32_t step = load_relaxed(&i->step); /* ordered by the owner's death */
 
 	if (!(step & NS_COUNTED))
 		return;
-	ledger_inherit(self, intent_slot(i), na_inode(i, NA_GAINS), LEDGER_INODE);
-	store_release(&i->step, step & ~(uint32_t)NS_COUNTED); /* it is in the ledger, should we die as well */
+	step &= ~(uint32_t)NS_COUNTED;
+	/* With that store, so once, should we die as well: the ledger may have another reference on it for other reasons. */
+	hand_begin_got32(dead, &i->step, step, na_inode(i, NA_GAINS), LEDGER_INODE);
+	tracked_store(&i->step, step);
+	hand_end(dead, 0);
 }
 
 /* A recoverer that died itself had taken the change's dentry back: the rest of that may be to do. */
@@ -348,7 +352,7 @@ static void names_recover(struct slot *self, struct intent *i)
 		return;
 	}
 	names_undo(self, i);
-	names_uncount(self, i);
+	names_uncount(i);
 }
 
 void names_recovery_attach(void)

@@ -284,6 +284,9 @@ static int rename_locked(struct renaming *r, struct names_owed *owed)
 		err = dentry_reserve_locked(self, r->to.parent, r->made);
 	}
 	if (err) {
+		if (r->whiteout)
+			birth_return(self, r->whiteout);
+		dentry_return(self, r->made, &r->noted);
 		intent_end(self);
 		epoch_exit(self);
 		return err;

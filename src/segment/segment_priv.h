@@ -224,6 +224,7 @@ uint64_t slab_full_map(enum cache_id id);
 /* Objects in use that are nobody's: those in `mask` of slab i are free again. */
 void slab_give_back(struct slot *self, enum cache_id id, uint32_t i, uint64_t mask);
 void slab_rebuild_locked(struct seg_local *sl, enum cache_id id);
+void slab_move_forget_locked(struct seg_local *sl, enum cache_id id, struct slot *dead, struct slot *of);
 void slab_move_undo_locked(struct seg_local *sl, enum cache_id id, struct slot *dead);
 void magazine_takeover(struct slot *self, struct slot *gone);
 bool slab_class_at(struct seg_local *sl, const void *p, enum cache_id *id);

@@ -258,11 +258,10 @@ void slab_give(struct slot *self, enum cache_id id, struct magazine *m, unsigned
 				segment_poison(self->seg, "an object was freed that is not in use");
 			continue;
 		}
-		/* Out of another's magazine first: undoing the move takes objects out of our own only. */
-		if (!own)
-			store_release(&m->count, n - k); /* read after our death, which loses these */
 		slab_move_begin(self, i, mask);
+		kill_point();
 		store_release(&m->count, n - k); /* read after our death */
+		kill_point();
 		slab_map_give(sl, id, i, mask);
 		slab_move_end(self);
 	}
@@ -284,22 +283,42 @@ void slab_give_back(struct slot *self, enum cache_id id, uint32_t i, uint64_t ma
 
 /* ---- after a death ----------------------------------------------------------------------- */
 
-/* What `dead` was moving goes back to its slab.  The class's lock is held, and was held by `dead`. */
-void slab_move_undo_locked(struct seg_local *sl, enum cache_id id, struct slot *dead)
+/* False: `dead` was moving nothing of that class.  The class's lock is held, in these three. */
+static bool slab_move_of(struct seg_local *sl, enum cache_id id, struct slot *dead, uint32_t *i, uint64_t *mask)
 {
 	uint64_t at = load_acquire(&dead->move.frame); /* pairs with slab_move_begin, through the death */
-	uint64_t mask = load_relaxed(&dead->move.mask); /* ordered by the line above */
-	uint32_t i = (uint32_t)at - 1;
+
+	*mask = load_relaxed(&dead->move.mask); /* ordered by the line above */
+	*i = (uint32_t)at - 1;
+	return at && load_relaxed(&sl->frames[*i].word) == frame_slab_word(id); /* [C] */
+}
+
+/* What `dead` was moving is not in the magazine of `of`, who is dead too: itself, or one whom it was recovering. */
+void slab_move_forget_locked(struct seg_local *sl, enum cache_id id, struct slot *dead, struct slot *of)
+{
+	uint64_t mask;
+	uint32_t i;
 	unsigned k;
 
-	if (!at || load_relaxed(&sl->frames[i].word) != frame_slab_word(id)) /* [C] */
+	if (!slab_move_of(sl, id, dead, &i, &mask))
 		return;
 	for (k = 0; k < slab_objects(id); k++)
 		if (mask >> k & 1)
-			magazine_remove(dead, id, (char *)frame_page(sl, i) + (size_t)k * slab_sizes[id]);
-	/* First off the books: dying between these two loses the objects, the other way round frees them twice. */
+			magazine_remove(of, id, (char *)frame_page(sl, i) + (size_t)k * slab_sizes[id]);
+}
+
+/* It goes back to its slab, when it is in no magazine.  May be repeated, as nobody takes it out before the lock is released. */
+void slab_move_undo_locked(struct seg_local *sl, enum cache_id id, struct slot *dead)
+{
+	uint64_t mask;
+	uint32_t i;
+
+	if (!slab_move_of(sl, id, dead, &i, &mask))
+		return;
+	slab_move_forget_locked(sl, id, dead, dead);
+	kill_point();
+	tracked_store(&sl->frames[i].map, load_relaxed(&sl->frames[i].map) | mask); /* [C] */
 	slab_move_end(dead);
-	store_release(&sl->frames[i].map, load_relaxed(&sl->frames[i].map) | mask); /* [C] */
 }
 
 static void slab_rebuild_one(struct seg_local *sl, enum cache_id id, uint32_t i)

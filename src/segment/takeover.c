@@ -123,6 +123,19 @@ LOCK_NO_ANALYSIS static void recovery_end(struct slot *self, struct slot *dead)
 	lock_release(&dead->recovery, &self->locker, LOCK_RECOVERY);
 }
 
+/* The slot whose recovery is what `dead` held as its i-th lock, or NULL. */
+static struct slot *recovered_by(struct segment *seg, struct slot *dead, uint32_t i)
+{
+	struct lock *l = load_relaxed(&dead->locker.held_lock[i]); /* its owner is dead */
+	uint64_t at = (uintptr_t)l - (uintptr_t)seg->hdr - seg->hdr->slots_at;
+	struct slot *s;
+
+	if (!l || at % PAGE_BYTES != offsetof(struct slot, recovery))
+		return NULL;
+	s = at / PAGE_BYTES < UINT32_MAX ? slot_by_id(seg, (uint32_t)(at / PAGE_BYTES) + 1) : NULL;
+	return s && lock_held_by(&s->recovery, &dead->locker) ? s : NULL;
+}
+
 /* ---- the allocator -------------------------------------------------------------------------- */
 
 LOCK_NO_ANALYSIS static void recover_grow(struct slot *self, struct slot *dead)
@@ -154,6 +167,26 @@ LOCK_NO_ANALYSIS static void recover_pages(struct slot *self, struct slot *dead)
 	lock_release(&sl->alloc->lock, &self->locker, LOCK_LEAF);
 }
 
+/*
+ * What `dead` was moving goes back, and what those were moving whom it was recovering, one by another: it may have had the lock
+ * from one of them.
+ */
+static void undo_moves(struct slot *self, struct slot *dead, enum cache_id id, unsigned depth)
+{
+	struct seg_local *sl = slot_local(self);
+	uint32_t i;
+
+	for (i = 0; depth && i <= LOCK_HELD_MAX; i++) {
+		struct slot *s = recovered_by(self->seg, dead, i);
+
+		if (!s || !slot_is_dead(s))
+			continue;
+		slab_move_forget_locked(sl, id, dead, s);
+		undo_moves(self, s, id, depth - 1);
+	}
+	slab_move_undo_locked(sl, id, dead);
+}
+
 LOCK_NO_ANALYSIS static void recover_class(struct slot *self, struct slot *dead, enum cache_id id)
 {
 	struct seg_local *sl = slot_local(self);
@@ -162,7 +195,8 @@ LOCK_NO_ANALYSIS static void recover_class(struct slot *self, struct slot *dead,
 	if (!lock_held_by(l, &dead->locker))
 		return;
 	lock_adopt(l, &dead->locker, &self->locker, LOCK_LEAF);
-	slab_move_undo_locked(sl, id, dead);
+	kill_point();
+	undo_moves(self, dead, id, LOCK_HELD_MAX);
 	slab_rebuild_locked(sl, id);
 	lock_release(l, &self->locker, LOCK_LEAF);
 }
@@ -193,16 +227,6 @@ static void recover_intent(struct slot *self, struct slot *dead, bool late)
 	intent_end(dead);
 }
 
-/* The slot whose recovery this lock is, or NULL. */
-static struct slot *recovery_slot(struct segment *seg, const struct lock *l)
-{
-	uint64_t at = (uintptr_t)l - (uintptr_t)seg->hdr - seg->hdr->slots_at;
-
-	if (!l || at % PAGE_BYTES != offsetof(struct slot, recovery))
-		return NULL;
-	return at / PAGE_BYTES < UINT32_MAX ? slot_by_id(seg, (uint32_t)(at / PAGE_BYTES) + 1) : NULL;
-}
-
 static void recover_held(struct slot *self, struct slot *dead);
 
 /*
@@ -214,9 +238,9 @@ LOCK_NO_ANALYSIS static void recover_recovered(struct slot *self, struct slot *d
 	uint32_t i;
 
 	for (i = 0; i <= LOCK_HELD_MAX; i++) {
-		struct slot *s = recovery_slot(self->seg, load_relaxed(&dead->locker.held_lock[i])); /* its owner is dead */
+		struct slot *s = recovered_by(self->seg, dead, i);
 
-		if (!s || !lock_held_by(&s->recovery, &dead->locker))
+		if (!s)
 			continue;
 		lock_hand_back(&dead->locker, &s->locker);
 		lock_adopt(&s->recovery, &dead->locker, &self->locker, LOCK_RECOVERY);

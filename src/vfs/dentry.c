@@ -120,8 +120,15 @@ void dentry_noted(struct slot *self, int *k)
 	*k = -1;
 }
 
+void dentry_return(struct slot *self, struct dentry *d, int *k)
+{
+	*k = ledger_add(self, d, LEDGER_MEM);
+	kill_point();
+}
+
 void dentry_free(struct slot *self, struct dentry *d, int k)
 {
+	kill_point();
 	cache_free_noted(self, dentry_cache(d->len), d, k);
 }
 
@@ -130,11 +137,6 @@ static void dentry_free_retired(struct slot *self, struct retired *r)
 	struct dentry *d = container_of(r, struct dentry, retired);
 
 	cache_free(self, dentry_cache(d->len), d);
-}
-
-void dentry_retire(struct slot *self, struct dentry *d)
-{
-	epoch_retire(self, &d->retired, RETIRE_DENTRY, 0);
 }
 
 int dentry_retire_note(struct slot *owner, struct dentry *d)
@@ -332,44 +334,12 @@ void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d
 		table_shrink(self, dir, t);
 }
 
-struct dentry *dentry_prepare_locked(struct slot *self, struct inode *dir, const char *name, size_t len, uint32_t hash)
-{
-	int k;
-	struct dentry *d = dentry_new(self, name, len, hash, &k);
-
-	if (d && dentry_reserve_locked(self, dir, d)) {
-		dentry_free(self, d, k);
-		return NULL;
-	}
-	if (d)
-		dentry_noted(self, &k); /* a death from here on leaves it reserved: dir_drop() */
-	return d;
-}
-
-void dentry_abandon_locked(struct slot *self, struct inode *dir, struct dentry *d)
-{
-	dentry_detach_locked(self, dir, d);
-	dentry_retire(self, d);
-}
-
-void dentry_link_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode)
-{
-	(void)self, (void)dir;
-	tracked_store(&d->inode, inode); /* pairs with dentry_find_epoch */
-}
-
-void dentry_unlink_locked(struct slot *self, struct inode *dir, struct dentry *d)
-{
-	tracked_store(&d->inode, NULL); /* pairs with dentry_find_epoch */
-	dentry_abandon_locked(self, dir, d);
-}
-
 /* ---- the end of a directory ---------------------------------------------------------------- */
 
 static void dentry_drop_left(struct slot *self, void *ctx, uint64_t index, uint64_t value)
 {
 	(void)ctx, (void)index;
-	dentry_retire(self, (struct dentry *)value); /* reserved by a thread that died */
+	epoch_retire(self, &((struct dentry *)value)->retired, RETIRE_DENTRY, 0); /* reserved by a thread that died */
 }
 
 static void dir_drop(struct slot *self, struct inode *dir)

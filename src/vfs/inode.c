@@ -181,10 +181,10 @@ static bool inode_is_written(struct inode *inode)
 enum drop_step { DROP_DATA, DROP_RETIRED, DROP_DONE };
 
 /*
- * The data, while readers may still look, then the inode itself.  `step` is the intent's, or nobody's.
- * Under a write the data goes with the inode, after its section: a death in that leaves pages to shelf_verify().
+ * The data, while readers may still look.  True: not now, but with the inode.  That is so under a write, after whose section
+ * it goes: a death in that leaves pages to shelf_verify().
  */
-static void inode_drop_steps(struct slot *self, struct inode *inode, atomic_u32 *step)
+static bool inode_drop_data(struct slot *self, struct inode *inode)
 {
 	bool late = inode_is_written(inode);
 
@@ -192,8 +192,7 @@ static void inode_drop_steps(struct slot *self, struct inode *inode, atomic_u32 
 		flocks_drop(self, inode);
 	if (likely(!late))
 		inode_drop_contents(self, inode);
-	store_release(step, DROP_RETIRED); /* read after the owner's death: do not retire it again */
-	epoch_retire(self, &inode->retired, RETIRE_INODE, late);
+	return late;
 }
 
 static struct inode *inode_parent(struct inode *inode)
@@ -224,6 +223,7 @@ static struct inode *inode_drop(struct slot *self, struct inode *inode)
 	uint64_t args[] = {(uintptr_t)inode, (uintptr_t)parent};
 	bool own = !load_relaxed(&self->intent.op); /* own field */
 	atomic_u32 nobody;
+	bool late;
 	int k = -1;
 
 	if (unlikely(load_relaxed(&inode->was) || load_relaxed(&self->seg->hdr->watchers))) /* relaxed: nobody changes it any more; as in notify() */
@@ -231,7 +231,8 @@ static struct inode *inode_drop(struct slot *self, struct inode *inode)
 	if (own)
 		intent_begin(self, INTENT_DROP, ARRAY_SIZE(args), args);
 	hand_forget(self, k);
-	inode_drop_steps(self, inode, own ? &self->intent.step : &nobody);
+	late = inode_drop_data(self, inode);
+	epoch_retire_step(self, &inode->retired, RETIRE_INODE, late, own ? &self->intent.step : &nobody, DROP_RETIRED);
 	if (own)
 		intent_step(self, DROP_DONE);
 	if (parent && !inode_put_last(self, parent))
@@ -248,21 +249,39 @@ void inode_put_dead(struct slot *self, struct inode *inode)
 		inode = inode_drop(self, inode);
 }
 
+/* What the step gives is the dead thread's ledger's with the store of the step: once, should we die as well. */
+static void recover_drop_data(struct slot *self, struct intent *dead, struct inode *inode)
+{
+	struct slot *gone = intent_slot(dead);
+	bool late = inode_drop_data(self, inode);
+
+	retire_begin(gone, (char *)&dead->step + HAND_WORD32, DROP_RETIRED, 0, &inode->retired, RETIRE_INODE, late);
+	tracked_store(&dead->step, DROP_RETIRED);
+	hand_end(gone, 0);
+}
+
+static void recover_drop_parent(struct intent *dead, struct inode *parent)
+{
+	struct slot *gone = intent_slot(dead);
+
+	if (parent)
+		hand_begin_got32(gone, &dead->step, DROP_DONE, parent, LEDGER_INODE);
+	tracked_store(&dead->step, DROP_DONE);
+	hand_end(gone, 0);
+}
+
 static void inode_recover_drop(struct slot *self, struct intent *dead)
 {
 	/* All loads pair with intent_begin and intent_step, through the death. */
 	struct inode *inode = (struct inode *)(uintptr_t)load_acquire(&dead->arg[0]);
-	struct inode *parent = (struct inode *)(uintptr_t)load_acquire(&dead->arg[1]);
+	uint32_t step = load_acquire(&dead->step);
 
 	if (hand_has(intent_slot(dead), inode, LEDGER_INODE))
 		return; /* not begun: it goes from there */
-	if (load_acquire(&dead->step) == DROP_DATA)
-		inode_drop_steps(self, inode, &dead->step);
-	if (load_acquire(&dead->step) != DROP_RETIRED)
-		return;
-	store_release(&dead->step, DROP_DONE); /* before the put: dying in between leaks, and frees nothing twice */
-	if (parent)
-		inode_put(self, parent);
+	if (step == DROP_DATA && !epoch_retired_last(intent_slot(dead), &inode->retired))
+		recover_drop_data(self, dead, inode);
+	if (step != DROP_DONE)
+		recover_drop_parent(dead, (struct inode *)(uintptr_t)load_acquire(&dead->arg[1]));
 }
 
 /* A reference of a thread that is gone; or what it was about to drop, having put the last one (inode_tell). */

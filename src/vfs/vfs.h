@@ -254,24 +254,20 @@ struct dentry *dentry_find_locked(struct inode *dir, uint32_t hash, const char *
  */
 struct dentry *dentry_new(struct slot *self, const char *name, size_t len, uint32_t hash, int *k);
 void dentry_noted(struct slot *self, int *k);
+/* That is about to end, and d was not reserved. */
+void dentry_return(struct slot *self, struct dentry *d, int *k);
 void dentry_free(struct slot *self, struct dentry *d, int k);
 /*
  * Lock held.  reserve: a place in hash and index, still invisible; 0 or -ENOSPC.  Storing d->inode makes it an entry,
- * storing NULL ends it.  detach: out of hash and index; may be repeated.  retire: its memory, once.
+ * storing NULL ends it.  detach: out of hash and index; may be repeated.
  */
 int dentry_reserve_locked(struct slot *self, struct inode *dir, struct dentry *d);
 void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d);
-void dentry_retire(struct slot *self, struct dentry *d);
-/* In two parts: from the first on a death does it.  `owner` is self, or a dead thread, whose ledger is to have it. */
+/* Its memory, once, in two parts: from the first on a death does it.  `owner` is self, or a dead thread, whose ledger is to have it. */
 int dentry_retire_note(struct slot *owner, struct dentry *d);
 void dentry_retire_noted(struct slot *self, struct dentry *d, int k);
 /* Outside locks and sections, after a create: a directory that waits for its readers in order to grow helps them along. */
 void dentry_settle(struct slot *self, struct inode *dir, uint64_t entries);
-/* The same in larger steps. */
-struct dentry *dentry_prepare_locked(struct slot *self, struct inode *dir, const char *name, size_t len, uint32_t hash);
-void dentry_abandon_locked(struct slot *self, struct inode *dir, struct dentry *d);
-void dentry_link_locked(struct slot *self, struct inode *dir, struct dentry *d, struct inode *inode);
-void dentry_unlink_locked(struct slot *self, struct inode *dir, struct dentry *d); /* and retire */
 uint64_t dir_entries(struct inode *dir);
 size_t dentry_table_bytes(const struct dir_table *t); /* 0: no table has so many buckets */
 

@@ -6,8 +6,10 @@
  */
 #include "harness.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
+#include "base/points.h"
 #include "deeds.h"
 #include "epoch/epoch.h"
 #include "segment/slot.h"
@@ -173,6 +175,98 @@ static void a_recovery_that_dies_is_recovered(void **state)
 	fprintf(stderr, "%llu deaths, of a call, a store and a store of its recovery\n", (unsigned long long)pairs);
 }
 
+/* ---- dying where a call has failed --------------------------------------------------------------------------- */
+
+struct failure {
+	const struct deed *deed;
+	uint64_t request, n;
+};
+
+static int unlucky_victim(void *arg)
+{
+	const struct failure *a = arg;
+	struct shelf_task *t = deed_task();
+	bool failed;
+
+	fail_arm(FAIL_ALLOC, a->request);
+	kill_point_arm(a->n);
+	a->deed->run(t);
+	kill_point_arm(0);
+	failed = fail_count() >= a->request;
+	fail_arm(FAIL_NONE, 0);
+	return failed ? 0 : TEST_SKIP;
+}
+
+/* False: there were not so many requests for memory. */
+static bool fail_and_die(struct failure *a, const struct plan *p, uint64_t *pairs)
+{
+	int how;
+
+	for (a->n = 1, how = 1; how != 0; a->n++) {
+		tree_make();
+		how = test_in_child(unlucky_victim, a);
+		CHECK(how == 0 || how == TEST_SKIP || how == 128 + SIGKILL);
+		must_be_good(a->deed, a->n, 0);
+		must_be_either(a->deed, a->n, p->before, p->after);
+		must_be_empty(a->deed, &p->empty);
+		if (how == TEST_SKIP)
+			return false;
+		++*pairs;
+	}
+	return true;
+}
+
+/* The first name of a directory: its table is made once the record is written. */
+static void first_create(struct shelf_task *t)
+{
+	shelf_open(t, "/a/empty/new", O_CREAT | O_RDWR, 0644);
+}
+static void first_mkdir(struct shelf_task *t)
+{
+	shelf_mkdir(t, "/a/empty/new", 0700);
+}
+static void first_symlink(struct shelf_task *t)
+{
+	shelf_symlink(t, "somewhere", "/a/empty/new");
+}
+static void first_link(struct shelf_task *t)
+{
+	shelf_link(t, "/a/one", "/a/empty/new");
+}
+static void first_rename(struct shelf_task *t)
+{
+	shelf_rename(t, "/a/one", "/a/empty/new");
+}
+static void first_whiteout(struct shelf_task *t)
+{
+	shelf_renameat2(t, AT_FDCWD, "/a/one", AT_FDCWD, "/a/empty/new", 4);
+}
+
+static void a_change_of_names_that_found_no_memory_may_die_in_that(void **state)
+{
+	static const struct deed firsts[] = {
+		{"first create", false, first_create}, {"first mkdir", false, first_mkdir},
+		{"first symlink", false, first_symlink}, {"first link", false, first_link},
+		{"first rename", false, first_rename}, {"first whiteout", false, first_whiteout},
+	};
+	struct failure a;
+	uint64_t pairs = 0;
+	struct plan p;
+	unsigned k;
+
+	(void)state;
+	for (k = 0; k < sizeof(firsts) / sizeof(firsts[0]); k++) {
+		if (!deed_wanted(&firsts[k]))
+			continue;
+		a.deed = &firsts[k];
+		plan_make(a.deed, &p);
+		for (a.request = 1; fail_and_die(&a, &p, &pairs); a.request++)
+			;
+		CHECK(a.request > 2);
+	}
+	fprintf(stderr, "%llu deaths, of a call that found no memory and a store\n", (unsigned long long)pairs);
+}
+
 /* ---- what is freed beyond the magazine -------------------------------------------------------------------- */
 
 enum { NODES = 250 }; /* more than a magazine holds, and less than a batch of the epoch */
@@ -208,15 +302,15 @@ static void an_object_that_was_not_free_yet_is_freed_again(void **state)
 {
 	static const struct deed reclaim = {"reclaim", false, NULL};
 	struct attempt again = {&reclaim, 0};
+	uint64_t random = test_seed(), n;
 	struct plan p;
-	uint64_t n;
 	int how = 1;
 
 	(void)state;
 	if (!deed_wanted(&reclaim))
 		return;
 	CHECK(shelf_verify(shelf, NULL, NULL) == 0 && shelf_counters(shelf, &p.empty) == 0);
-	for (n = 1; how; n++) {
+	for (n = 1; how; n += 1 + test_random(&random) % 5) {
 		how = test_in_child(reclaiming_victim, &n);
 		CHECK(how == 0 || how == 128 + SIGKILL);
 		CHECK(test_in_child(recoverer, &again) == 0);
@@ -231,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_death_at_any_store_leaves_a_call_done_or_not_done),
 		cmocka_unit_test(a_recovery_that_dies_is_recovered),
+		cmocka_unit_test(a_change_of_names_that_found_no_memory_may_die_in_that),
 		cmocka_unit_test(an_object_that_was_not_free_yet_is_freed_again),
 	};
 

@@ -12,13 +12,15 @@ static struct inode *root;
 static struct inode *add(struct inode *dir, const char *name, struct inode *inode)
 {
 	size_t len = strlen(name);
-	struct dentry *d = dentry_prepare_locked(w.self, dir, name, len, dentry_hash(w.self, name, len));
+	int k;
+	struct dentry *d = dentry_new(w.self, name, len, dentry_hash(w.self, name, len), &k);
 
-	CHECK(d);
+	CHECK(d && !dentry_reserve_locked(w.self, dir, d));
+	dentry_noted(w.self, &k);
 	if (S_ISDIR(inode_type(inode)))
 		store_relaxed(&inode->dir.parent, dir);
 	store_relaxed(&inode->alias, d);
-	dentry_link_locked(w.self, dir, d, inode);
+	store_release(&d->inode, inode); /* pairs with dentry_find_epoch */
 	store_relaxed(&dir->size, load_relaxed(&dir->size) + DIR_ENTRY_SIZE);
 	return inode;
 }
@@ -30,7 +32,9 @@ static void take(struct inode *dir, const char *name)
 
 	CHECK(d);
 	store_relaxed(&dir->size, load_relaxed(&dir->size) - DIR_ENTRY_SIZE);
-	dentry_unlink_locked(w.self, dir, d);
+	store_release(&d->inode, NULL); /* pairs with dentry_find_epoch */
+	dentry_detach_locked(w.self, dir, d);
+	dentry_retire_noted(w.self, d, dentry_retire_note(w.self, d));
 }
 
 static struct inode *make(uint32_t mode)
