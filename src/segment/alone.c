@@ -39,9 +39,15 @@ void gate_wait(struct segment *seg)
 /* Dead or departed threads do not count; those that are coming do. */
 static bool slot_counts(struct segment *seg, struct slot *s, uint32_t id)
 {
-	if (slot_state_of(s) == SLOT_CLAIMING)
-		return !slot_unclaim_dead(seg, s);
-	return slot_alive(seg, id);
+	uint32_t by;
+
+	if (slot_state_of(s) != SLOT_CLAIMING)
+		return slot_alive(seg, id);
+	by = slot_unsettled_claimer(seg, s);
+	if (slot_unclaim_dead(seg, s))
+		return false;
+	/* A dead sweeper's: whoever is alone takes both over.  Unless a thread that is coming has its number. */
+	return !by || slot_alive(seg, by) || slot_tid_exists(load_relaxed(&slot_by_id(seg, by)->tid)); /* ordered by the state */
 }
 
 bool segment_alone_begin(struct slot *self)
