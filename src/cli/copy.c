@@ -9,11 +9,23 @@
 
 #include "cli.h"
 
+/* A shelf below its limit wants memory of its directory, which has none. */
+static bool below_limit(const struct copy *copy)
+{
+	struct shelf_counters c;
+
+	return copy->shelf && !shelf_counters(copy->shelf, &c) && c.committed_pages < c.size_pages;
+}
+
 static void tell_full(const struct copy *copy)
 {
 	if (!copy->to_shelf)
 		cli_error("there is no space left there: free some, or name another directory; "
 			  "what was copied stays");
+	else if (below_limit(copy))
+		cli_error("there is no memory left in %s, the shelf %s is not at its limit: free some there; "
+			  "what was copied stays",
+			  cli_shm_dir(), copy->name);
 	else
 		cli_error("the shelf %s is full: remove files from it, or make a larger one with "
 			  "`shelf create --size`; what was copied stays",

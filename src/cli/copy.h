@@ -110,6 +110,7 @@ struct item {
 /* ---- how it goes -------------------------------------------------------------------------- */
 
 struct copy {
+	struct shelf *shelf;
 	const char *name; /* of the shelf */
 	bool to_shelf, keep_owner;
 	uid_t uid;

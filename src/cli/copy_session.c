@@ -85,6 +85,7 @@ int session_open(struct session *s, const struct session_options *o)
 	}
 	umask(0);
 	shelf_umask(s->task, 0);
+	s->copy.shelf = s->shelf;
 	s->copy.name = o->name;
 	s->copy.to_shelf = o->to_shelf;
 	s->copy.uid = geteuid();

@@ -97,6 +97,10 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=1M none small 2>/dev/null; then
 	told "there is no space left there" "says what to do"
 	check "no half file there" sh -c 'cd small && for f in *; do [ -d "$f" ] || cmp -s "$f" "../part/$f" || exit 1; done'
 	umount small
+	mount -t tmpfs -o size=8M none small
+	status 1 "a shelf below its limit, where there is no memory" env SHELF_SHM_DIR="$work/small" "$SHELF" put --create --size 64M roomy part
+	told "there is no memory left in $work/small, the shelf roomy is not at its limit" "says which of both is full"
+	umount small
 fi
 
 # the shelf that the command itself is run on
