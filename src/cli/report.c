@@ -31,6 +31,10 @@ static bool find_shelves(struct names *out)
 	DIR *dir;
 	struct dirent *e;
 
+	if (*cli_shm_dir() != '/') {
+		cli_error("SHELF_SHM_DIR is '%s'; set it to an absolute path, or unset it", cli_shm_dir());
+		return false;
+	}
 	cli_clear_dead_runs(cli_shm_dir());
 	dir = opendir(cli_shm_dir());
 	if (!dir) {

@@ -93,6 +93,18 @@ check "ls has them" [ "$("$SHELF" ls --json | python3 -c 'import json,sys; print
 status 0 "rm behind --" "$SHELF" rm -- -x "new
 line"
 
+# the directory of the shelves
+mkdir relative
+for c in "ls" "df" "fds" "create x" "rm x" "stat x" "check x"; do
+	status 1 "shelf $c with a relative directory" sh -c "SHELF_SHM_DIR=relative \"\$SHELF\" $c"
+	told "SHELF_SHM_DIR is 'relative'; set it to an absolute path" "says so"
+done
+status 126 "shelf run with a relative directory" env SHELF_SHM_DIR=relative "$SHELF" run --at prefix -- true
+told "SHELF_SHM_DIR is 'relative'; set it to an absolute path" "says so"
+check "nothing was made there" [ -z "$(ls -A relative)" ]
+status 126 "a run in a run" "$SHELF" run --at prefix -- "$SHELF" run --at prefix -- true
+told "a shelf in a shelf is not supported" "says so"
+
 # JSON and tables
 status 0 "ls of nothing" "$SHELF" ls
 check "ls --json of nothing" json ls --json

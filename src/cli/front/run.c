@@ -158,12 +158,14 @@ static void name_scratch(struct run *r)
 /* Who asks for a size learns at once whether it can be had; and where no promise can be given nothing can. */
 static void promise_shelf(struct run *r)
 {
+	const char *dir = libc_env(r->envp, "SHELF_SHM_DIR");
+	bool relative = dir && *dir && *dir != '/'; /* find_shelf() refuses it */
 	char path[PROMISE_PATH_MAX];
 	long fd = -EEXIST;
 
 	for (int tries = 0; tries < 16 && fd == -EEXIST; tries++) {
 		name_scratch(r);
-		fd = promise_of(r, path) < PROMISE_PATH_MAX ? promise_open(path) : -ENAMETOOLONG;
+		fd = !relative && promise_of(r, path) < PROMISE_PATH_MAX ? promise_open(path) : -ENAMETOOLONG;
 	}
 	r->promised = fd >= 0 && !r->options.size;
 }
@@ -345,7 +347,7 @@ int front_run(struct run *r)
 
 	if (libc_env(r->envp, "SHELF_RUN")) {
 		front_error("this process runs on a shelf already; a shelf in a shelf is not supported");
-		return EXIT_FAILED;
+		return EXIT_NOT_STARTED;
 	}
 	if (!find_library(r) || !find_prefix(r))
 		return EXIT_NOT_STARTED;
