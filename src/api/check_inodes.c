@@ -89,7 +89,7 @@ static bool chain_marked(struct check *c, xattr_link *link)
 
 static void check_flags(struct check *c, struct inode *inode, struct xattrs *xs)
 {
-	const uint32_t kept = INODE_DEAD | INODE_TMPFILE;
+	const uint32_t kept = INODE_DEAD | INODE_TMPFILE | INODE_HAS_XATTR; /* the last asks to look, no more: it may stay too long */
 	uint32_t has = load_acquire(&inode->flags), should = has & kept; /* pairs with attr_commit_locked, as below */
 
 	if (xs && load_acquire(&xs->acl[ACL_ACCESS]))
