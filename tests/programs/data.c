@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* data.c - what goes into files and comes out: appends, locks, copies, limits, odd arguments. */
 #define _FORTIFY_SOURCE 2 /* the checked forms of read, pread, readlink, getcwd: programs of distributions are built so */
+#include <sys/syscall.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -527,6 +528,22 @@ static void programs_of_old_see_the_same_files(void)
 	say("link %s", link);
 }
 
+static void bad_addresses_of_structs_are_refused(void)
+{
+	void *volatile bad = (void *)8;
+	int fd = make("f", O_RDWR);
+
+	SAY(fcntl(fd, F_GETLK, bad));
+	SAY(fcntl(fd, F_SETLK, bad));
+	SAY(fcntl(-1, F_SETLK, bad));
+	SAY(readv(fd, bad, 1));
+	SAY(writev(fd, bad, 2));
+	SAY(futimens(fd, bad));
+	SAY(sendfile(fd, fd, bad, 1));
+	SAY(syscall(SYS_openat2, AT_FDCWD, "f", bad, 24L));
+	SAY(syscall(SYS_close_range, ~0U, ~0U, 0));
+}
+
 const struct program_case program_cases[] = {
 	CASE(appended_lines_of_four_processes_are_whole),
 	CASE(append_lands_at_the_end_of_now),
@@ -540,6 +557,7 @@ const struct program_case program_cases[] = {
 	CASE(the_limit_is_inherited_and_its_signal_ends_a_program),
 	CASE(odd_reads_and_writes),
 	CASE(holes_are_found_and_made),
+	CASE(bad_addresses_of_structs_are_refused),
 	CASE(programs_of_old_see_the_same_files),
 	{NULL, NULL, 0},
 };

@@ -66,17 +66,33 @@ static long fstatfs_into(struct shelf_task *t, int fd, struct statfs *out)
 	return err ? err : statfs_give(&spare, out);
 }
 
+void *user_given(uint64_t p, uint64_t n)
+{
+	unsigned char byte;
+
+	for (uint64_t at = 0; at < n; at += PAGE_BYTES)
+		if (copy_from_user(&byte, (void *)(p + at), 1))
+			return NULL;
+	return n && copy_from_user(&byte, (void *)(p + n - 1), 1) ? NULL : (void *)p;
+}
+
+/* Counts out of range are the library's to refuse. */
+static const struct iovec *vector_given(uint64_t iov, int count)
+{
+	return count > 0 && count <= IOV_MAX ? user_given(iov, (uint64_t)count * sizeof(struct iovec)) : (void *)iov;
+}
+
 SERVE_READ(read, shelf_read(T, FD, (void *)A, B), watch_read(FD, (void *)A, B))
 SERVE_FD(write, shelf_write(T, FD, (const void *)A, B))
 SERVE_FD(pread, shelf_pread(T, FD, (void *)A, B, (off_t)C))
 SERVE_FD(pwrite, shelf_pwrite(T, FD, (const void *)A, B, (off_t)C))
-SERVE_READ(readv, shelf_readv(T, FD, (const struct iovec *)A, (int)B), watch_readv(FD, (const struct iovec *)A, (unsigned)B))
-SERVE_FD(writev, shelf_writev(T, FD, (const struct iovec *)A, (int)B))
-SERVE_FD(preadv, shelf_preadv(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
-SERVE_FD(pwritev, shelf_pwritev(T, FD, (const struct iovec *)A, (int)B, (off_t)C))
-SERVE_READ(preadv2, shelf_preadv2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E),
+SERVE_READ(readv, shelf_readv(T, FD, vector_given(A, (int)B), (int)B), watch_readv(FD, (const struct iovec *)A, (unsigned)B))
+SERVE_FD(writev, shelf_writev(T, FD, vector_given(A, (int)B), (int)B))
+SERVE_FD(preadv, shelf_preadv(T, FD, vector_given(A, (int)B), (int)B, (off_t)C))
+SERVE_FD(pwritev, shelf_pwritev(T, FD, vector_given(A, (int)B), (int)B, (off_t)C))
+SERVE_READ(preadv2, shelf_preadv2(T, FD, vector_given(A, (int)B), (int)B, (off_t)C, (int)E),
 	   (off_t)C == -1 && !E ? watch_readv(FD, (const struct iovec *)A, (unsigned)B) : pass_number(r, FD))
-SERVE_FD(pwritev2, shelf_pwritev2(T, FD, (const struct iovec *)A, (int)B, (off_t)C, (int)E))
+SERVE_FD(pwritev2, shelf_pwritev2(T, FD, vector_given(A, (int)B), (int)B, (off_t)C, (int)E))
 SERVE_FD(lseek, shelf_lseek(T, FD, (off_t)A, (int)B))
 SERVE_FD(fstat, fstat_into(T, FD, (struct stat *)A))
 SERVE_OURS(fsync, shelf_fsync(T, FD))
@@ -227,6 +243,8 @@ static long serve_sendfile(struct run_regs *r)
 
 	if (!pump_begin(&p, (int)r->si, (int)r->di))
 		return pass_numbers(r, p.in, p.out);
+	if (user && user_writable(user, sizeof(*user)))
+		return -EFAULT;
 	if (p.in_ours && p.out_ours)
 		return SERVED(shelf_sendfile(task_here(), p.out, p.in, user, r->r10));
 	if (user && copy_from_user(&pos, user, sizeof(pos)))
@@ -244,6 +262,8 @@ static long serve_copy_file_range(struct run_regs *r)
 
 	if (!pump_begin(&p, (int)r->di, (int)r->dx))
 		return pass_numbers(r, p.in, p.out);
+	if ((r->si && user_writable((void *)r->si, sizeof(off_t))) || (r->r10 && user_writable((void *)r->r10, sizeof(off_t))))
+		return -EFAULT;
 	if (p.in_ours && p.out_ours)
 		return SERVED(shelf_copy_file_range(task_here(), (int)r->di, (off_t *)r->si, (int)r->dx, (off_t *)r->r10,
 						    r->r8, (unsigned)r->r9));

@@ -200,6 +200,30 @@ static long serve_dup3(struct run_regs *r)
 	return dup_onto(old, new, flags);
 }
 
+/* What a command's argument points to: the library gets NULL for what cannot be had. */
+static uint64_t fcntl_given(int cmd, uint64_t arg)
+{
+	switch (cmd) {
+	case F_SETLK:
+	case F_SETLKW:
+	case F_OFD_SETLK:
+	case F_OFD_SETLKW:
+		return (uint64_t)user_given(arg, sizeof(struct flock));
+	case F_GETLK:
+	case F_OFD_GETLK:
+		return user_writable((void *)arg, sizeof(struct flock)) ? 0 : arg;
+	case F_SETOWN_EX:
+	case F_SET_RW_HINT:
+	case F_SET_FILE_RW_HINT:
+		return (uint64_t)user_given(arg, sizeof(uint64_t));
+	case F_GETOWN_EX:
+	case F_GET_RW_HINT:
+	case F_GET_FILE_RW_HINT:
+		return user_writable((void *)arg, sizeof(uint64_t)) ? 0 : arg;
+	}
+	return arg;
+}
+
 static long serve_fcntl(struct run_regs *r)
 {
 	int fd = (int)r->di, cmd = (int)r->si;
@@ -215,7 +239,7 @@ static long serve_fcntl(struct run_regs *r)
 		return dup_ours(fd, (int)r->dx, cmd == F_DUPFD_CLOEXEC);
 	if (cmd == SHELF_F_DUPFD_CLOFORK)
 		return -EINVAL; /* the library's own: the kernel's descriptors have none */
-	return SERVED_WAIT(shelf_fcntl(task_here(), fd, cmd, r->dx));
+	return SERVED_WAIT(shelf_fcntl(task_here(), fd, cmd, fcntl_given(cmd, r->dx)));
 }
 
 /* ---- close_range ---------------------------------------------------------------------------------------- */
@@ -243,7 +267,8 @@ static long serve_close_range(struct run_regs *r)
 		err = sys_call3(SYS_close_range, first, last, flags);
 	}
 	if (!err)
-		err = shelf_close_range(task_here(), first, min_of(last, (unsigned)HIDDEN_NUMBERS - 1), flags);
+		err = first >= HIDDEN_NUMBERS && !(flags & CLOSE_RANGE_UNSHARE) ? 0 :
+		      shelf_close_range(task_here(), first, min_of(last, (unsigned)HIDDEN_NUMBERS - 1), flags);
 	if (!err && !(flags & CLOSE_RANGE_CLOEXEC))
 		watches_gone(first, last);
 	numbers_unlock();

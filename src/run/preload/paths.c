@@ -92,7 +92,7 @@ SHELF_DOES(open, rt->magic >= 0 ? api_reopen(t, rt->magic, (int)a[1]) : shelf_op
 SHELF_DOES(openat, rt->magic >= 0 ? api_reopen(t, rt->magic, (int)a[2]) : shelf_openat(t, AT_, (int)a[2], (mode_t)a[3]))
 SHELF_DOES(creat, rt->magic >= 0 ? api_reopen(t, rt->magic, O_WRONLY | O_TRUNC) :
 				   shelf_openat(t, AT_, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)a[1]))
-SHELF_DOES(openat2, shelf_openat2(t, AT_, PTR(2), a[3]))
+SHELF_DOES(openat2, shelf_openat2(t, AT_, a[3] <= PAGE_BYTES ? user_given(a[2], a[3]) : PTR(2), a[3]))
 /* These have no form for a descriptor: a path is made of it (path_of_magic). */
 SHELF_DOES(statfs, statfs_into(t, rt, PTR(1)))
 SHELF_DOES(truncate, rt->magic >= 0 ? shelf_ftruncate(t, rt->magic, (off_t)a[1]) : shelf_truncate(t, rt->path, (off_t)a[1]))
@@ -111,6 +111,8 @@ SHELF_DOES(not_permitted, -EPERM)
 
 static long do_utimensat(struct shelf_task *t, const uint64_t a[6], const struct route *rt)
 {
+	if (a[2] && !user_given(a[2], sizeof(struct timespec[2])))
+		return -EFAULT;
 	if (!a[1] || rt->magic >= 0) /* no path: the descriptor itself */
 		return shelf_futimens(t, rt->magic >= 0 ? rt->magic : (int)a[0], PTR(2));
 	return shelf_utimensat(t, AT_, PTR(2), (int)a[3]);

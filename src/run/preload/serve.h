@@ -357,6 +357,8 @@ void map_after_fork(void); /* in the child */
 long user_strnlen(const char *s, size_t max);
 /* 0, or -EFAULT: N bytes, on two pages at most, cannot be written.  They stay as they are. */
 long user_writable(void *p, size_t n);
+/* P, or NULL where some of its N bytes cannot be read: the library answers EFAULT to that, behind its other errors. */
+void *user_given(uint64_t p, uint64_t n);
 bool user_fixup(uintptr_t *ip);
 
 #endif
