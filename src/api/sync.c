@@ -74,13 +74,13 @@ ssize_t shelf_readahead(struct shelf_task *t, int fd, off_t offset, size_t count
 	struct use u;
 	int err = use_begin(&u, t, fd, false);
 
-	(void)offset, (void)count;
+	(void)offset;
 	if (err)
 		return err;
 	if (!file_readable(u.f))
 		err = -EBADF;
 	else
-		err = u.f->head.type == FD_TYPE_REG ? 0 : -EINVAL;
+		err = u.f->head.type == FD_TYPE_REG && (ssize_t)count >= 0 ? 0 : -EINVAL;
 	use_end(&u);
 	return err;
 }

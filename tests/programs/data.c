@@ -494,6 +494,7 @@ static void holes_are_found_and_made(void)
 	SAY(posix_fallocate(fd, 0, 4096));
 	SAY(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 	SAY(readahead(fd, 0, 4096));
+	SAY(readahead(fd, 0, (size_t)-1));
 	SAY(fsync(fd) + fdatasync(fd) + syncfs(fd) + sync_file_range(fd, 0, 0, 0));
 }
 

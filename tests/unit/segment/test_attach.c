@@ -273,7 +273,7 @@ static void other_version_is_refused(void **state)
 
 	(void)state;
 	scribble(offsetof(struct seg_header, version), &version, sizeof(version));
-	assert_refused(EPROTO, "format version 2");
+	assert_refused(EPROTO, "format version 3");
 }
 
 static void damaged_header_is_refused(void **state)
