@@ -9,11 +9,13 @@
  * gone) there is no trial.
  * Other processes see nothing of it: a futex in private memory is another futex.
  */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "api/check_priv.h"
 #include "base/clock.h"
@@ -22,7 +24,7 @@
 #include "special/inotify.h"
 
 #define TRIAL_NS 5000000000L /* and as much again for each GiB of its size */
-#define NAP_NS 50000L
+#define NS_A_MS INT64_C(1000000)
 #define GIB_PAGES (UINT64_C(1) << 18)
 
 int64_t check_trial_ns = TRIAL_NS;
@@ -99,21 +101,35 @@ static void child(struct check *c)
 
 /* ---- the parent -------------------------------------------------------------------------------- */
 
-static bool wait_for(struct check *c, long pid)
+/* It has its time. */
+static void watch_child(struct check *c, long pid)
 {
 	struct segment_space space;
-	int64_t until;
-	struct timespec nap = {0, NAP_NS};
-	long got;
-	int status = 0;
+	struct pollfd end = {.events = POLLIN};
+	int64_t ms, left = 0, until;
+	long got = 0;
 
 	segment_space(c->self->seg, &space);
-	until = clock_now_monotonic() + check_trial_ns * (int64_t)(1 + space.total_pages / GIB_PAGES);
-	while (!(got = sys_call6(SYS_wait4, pid, (long)&status, WNOHANG | __WALL, 0, 0, 0))) {
-		if (clock_now_monotonic() > until)
-			sys_call3(SYS_kill, pid, SIGKILL, 0);
-		sys_call3(SYS_nanosleep, (long)&nap, 0, 0);
-	}
+	ms = check_trial_ns / NS_A_MS * (int64_t)(1 + space.total_pages / GIB_PAGES);
+	until = clock_now_monotonic() + ms * NS_A_MS;
+	end.fd = (int)sys_call3(SYS_pidfd_open, pid, 0, 0);
+	while (end.fd >= 0 && !(got > 0) && (left = (until - clock_now_monotonic()) / NS_A_MS) > 0)
+		got = sys_call3(SYS_poll, (long)&end, 1, min_of(left, (int64_t)INT_MAX)); /* a signal wakes us, too */
+	if (got <= 0)
+		sys_call3(SYS_kill, pid, SIGKILL, 0);
+	if (end.fd >= 0)
+		sys_call3(SYS_close, end.fd, 0, 0);
+}
+
+static bool wait_for(struct check *c, long pid)
+{
+	int status = 0;
+	long got;
+
+	watch_child(c, pid);
+	do
+		got = sys_call6(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0);
+	while (got == -EINTR);
 	return got == pid && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 

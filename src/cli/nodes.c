@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* nodes.c - see nodes.h. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include <shelf/shelf.h>
 
+#include "base/dir_each.h"
 #include "base/syscall.h"
 #include "nodes.h"
 
@@ -38,29 +38,18 @@ static bool find_beside(const char *name, struct beside *b)
 	return true;
 }
 
-static void remove_listed(long dir, const char *list, long n, const char *start)
+/* One that begins with the text CTX. */
+static bool remove_listed(void *ctx, long dir, const char *name)
 {
-	for (long at = 0; at < n;) {
-		const struct dirent64 *e = (const struct dirent64 *)(list + at);
-
-		at += e->d_reclen;
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && !strncmp(e->d_name, start, strlen(start)))
-			sys_call3(SYS_unlinkat, dir, (long)e->d_name, 0);
-	}
+	if (!strncmp(name, ctx, strlen(ctx)))
+		sys_call3(SYS_unlinkat, dir, (long)name, 0);
+	return true;
 }
 
 /* All that begin with START.  False: there is no such folder. */
 static bool remove_nodes(const char *folder, const char *start)
 {
-	_Alignas(8) char list[4096];
-	long n, dir = sys_call3(SYS_open, (long)folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-	if (dir < 0)
-		return false;
-	while ((n = sys_call3(SYS_getdents64, dir, (long)list, sizeof(list))) > 0)
-		remove_listed(dir, list, n, start);
-	sys_call3(SYS_close, dir, 0, 0);
-	return true;
+	return dir_each_in(folder, remove_listed, (void *)(uintptr_t)start) >= 0;
 }
 
 void cli_remove_carriers(const char *name)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* runs.c - see runs.h.  By raw system calls, as `shelf` has no libc (front/). */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/dir_each.h"
 #include "base/syscall.h"
 #include "nodes.h"
 #include "run/promise.h"
@@ -65,22 +65,17 @@ static void look_at(const char *dir, const char *name)
 	sys_call3(SYS_close, fd, 0, 0);
 }
 
-void cli_clear_dead_runs(const char *dir)
+static bool look_if_promise(void *ctx, long dir, const char *name)
 {
 	static const char start[] = PROMISE_START;
-	const size_t n = sizeof(start) - 1;
-	_Alignas(8) char list[2048];
-	long got, fd = sys_call3(SYS_open, (long)promise_dir(dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
-	if (fd < 0)
-		return;
-	while ((got = sys_call3(SYS_getdents64, fd, (long)list, sizeof(list))) > 0)
-		for (long at = 0; at < got;) {
-			const struct dirent64 *e = (const struct dirent64 *)(list + at);
+	(void)dir;
+	if (!strncmp(name, start, sizeof(start) - 1))
+		look_at(ctx, name + sizeof(start) - 1);
+	return true;
+}
 
-			at += e->d_reclen;
-			if (!strncmp(e->d_name, start, n))
-				look_at(dir, e->d_name + n);
-		}
-	sys_call3(SYS_close, fd, 0, 0);
+void cli_clear_dead_runs(const char *dir)
+{
+	dir_each_in(promise_dir(dir), look_if_promise, (void *)(uintptr_t)dir);
 }

@@ -6,7 +6,6 @@
  * as that of a libc which is gone, is known by its age, whoever shares the folder and whatever libraries he has.  It may be removed
  * while others open or map it: they have it, or make another.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/random.h>
@@ -14,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/dir_each.h"
 #include "base/syscall.h"
 #include "run/kept.h"
 
@@ -215,29 +215,19 @@ static int64_t age_limit(const char *name)
 	return 0;
 }
 
-static void remove_if_old(long dir, const char *name)
+static bool remove_if_old(void *ctx, long dir, const char *name)
 {
 	int64_t limit = age_limit(name);
 	struct stat st;
 
+	(void)ctx;
 	if (limit && !sys_call6(SYS_newfstatat, dir, (long)name, (long)&st, AT_SYMLINK_NOFOLLOW, 0, 0) && S_ISREG(st.st_mode) &&
 	    now() - st.st_mtim.tv_sec > limit)
 		sys_call3(SYS_unlinkat, dir, (long)name, 0);
+	return true;
 }
 
 void kept_sweep(const char *dir)
 {
-	_Alignas(8) char list[2048];
-	long n, fd = sys_call3(SYS_open, (long)dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-	if (fd < 0)
-		return;
-	while ((n = sys_call3(SYS_getdents64, fd, (long)list, sizeof(list))) > 0)
-		for (long at = 0; at < n;) {
-			const struct dirent64 *e = (const struct dirent64 *)(list + at);
-
-			at += e->d_reclen;
-			remove_if_old(fd, e->d_name);
-		}
-	sys_call3(SYS_close, fd, 0, 0);
+	dir_each_in(dir, remove_if_old, NULL);
 }

@@ -143,7 +143,7 @@ static bool magazine_possible(struct judge *j, enum cache_id id, const struct ma
 	for (k = 0; k < count; k++)
 		if (!object_possible(j, id, m->obj[k]))
 			return false;
-	for (more = m->more; more; more = *(void *const *)((const char *)more + OBJECT_LINK))
+	for (more = m->more; more; more = *object_link(more))
 		if (!object_possible(j, id, more))
 			return false;
 	return true;

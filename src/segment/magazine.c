@@ -39,14 +39,9 @@ unsigned slot_batch(struct segment *seg)
 
 /* ---- the objects beyond ------------------------------------------------------------------ */
 
-static void **more_next(const void *obj)
-{
-	return (void **)((uintptr_t)obj + OBJECT_LINK);
-}
-
 static void more_push(struct magazine *m, void *obj)
 {
-	*more_next(obj) = m->more;
+	*object_link(obj) = m->more;
 	fence_compiler(); /* the link before the object can be found by it, after our death */
 	kill_point();
 	m->more = obj;
@@ -62,7 +57,7 @@ static unsigned more_pop(struct magazine *m, unsigned want)
 	for (; moved < want && n < SLOT_OBJECTS && (obj = m->more); moved++) {
 		m->obj[n] = obj;
 		store_release(&m->count, ++n); /* read after our death */
-		m->more = *more_next(obj);
+		m->more = *object_link(obj);
 	}
 	store_relaxed(&m->more_count, m->more ? load_relaxed(&m->more_count) - moved : 0); /* [o] */
 	return moved;
@@ -73,7 +68,7 @@ static void more_repair(struct magazine *m)
 	uint32_t n = load_relaxed(&m->count); /* its owner is dead */
 
 	if (n && m->more == m->obj[n - 1])
-		m->more = *more_next(m->more);
+		m->more = *object_link(m->more);
 }
 
 /* ---- alloc, free --------------------------------------------------------------------------- */
@@ -220,7 +215,7 @@ static bool magazine_has(const struct magazine *m, const void *obj)
 	for (k = 0; k < n; k++)
 		if (m->obj[k] == obj)
 			return true;
-	for (k = 0; more && k <= SLOT_BATCH_MAX + MORE_SPARE; k++, more = *more_next(more))
+	for (k = 0; more && k <= SLOT_BATCH_MAX + MORE_SPARE; k++, more = *object_link(more))
 		if (more == obj)
 			return true;
 	return false;

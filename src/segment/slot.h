@@ -47,6 +47,11 @@ struct bag {
  */
 #define OBJECT_LINK 120u
 
+static inline void **object_link(const void *obj)
+{
+	return (void **)((uintptr_t)obj + OBJECT_LINK);
+}
+
 struct magazine {
 	atomic_u32 count; /* [o] */
 	atomic_u32 more_count; /* [o] a death may leave it wrong by one */

@@ -6,7 +6,6 @@
  * program's own exit status, or the signal that ended it, becomes ours. What processes left behind that were killed is
  * taken apart when the program ends, and whenever another process waits for them.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/base.h"
+#include "base/dir_each.h"
 #include "base/syscall.h"
 #include "cli/nodes.h"
 #include "cli/places.h"
@@ -27,27 +27,15 @@
 
 /* ---- the prefix -------------------------------------------------------------------------------- */
 
-static bool only_dots(const char *list, long n)
+static bool no_name(void *ctx, long dir, const char *name)
 {
-	for (long at = 0; at < n;) {
-		const struct dirent64 *e = (const struct dirent64 *)(list + at);
-
-		at += e->d_reclen;
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			return false;
-	}
-	return true;
+	(void)ctx, (void)dir, (void)name;
+	return false;
 }
 
 static bool directory_is_empty(long dir)
 {
-	_Alignas(8) char list[1024];
-	long n;
-
-	do
-		n = sys_call3(SYS_getdents64, dir, (long)list, sizeof(list));
-	while (n > 0 && only_dots(list, n));
-	return n == 0;
+	return dir_each(dir, no_name, NULL) == 0;
 }
 
 static long open_prefix(const char *at)

@@ -175,7 +175,7 @@ void ls_do_ioctl(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
 		r->hash = ls_hash(1, arg, sizeof(arg));
 }
 
-#define GETLK_END 100000 /* where locks are drawn */
+#define GETLK_END INT64_MAX
 
 /* ---- locks ------------------------------------------------------------------------------------------- */
 
@@ -224,25 +224,25 @@ struct getlk {
 	int cmd;
 	short type;
 	struct held {
-		int64_t start, end, type;
+		int64_t start, end, how; /* its type; of a write lock, which no other overlaps, whether it is a process's */
 	} held; /* told last: neighbours are one */
 };
 
-static void getlk_note(struct getlk *g, int64_t start, int64_t end, short type)
+static void getlk_note(struct getlk *g, int64_t start, int64_t end, int64_t how)
 {
 	struct ls_result *r = g->r;
 	size_t used = strlen(r->text);
 
-	if (g->held.end == start && g->held.type == type) {
+	if (g->held.end == start && g->held.how == how) {
 		g->held.end = end;
 		return;
 	}
 	if (g->held.end) {
 		r->hash = ls_hash(r->hash, &g->held, sizeof(g->held));
-		snprintf(r->text + used, sizeof(r->text) - used, " %s %lld-%lld", g->held.type == F_WRLCK ? "w" : "r",
+		snprintf(r->text + used, sizeof(r->text) - used, " %lld:%lld-%lld", (long long)g->held.how,
 			 (long long)g->held.start, (long long)g->held.end); /* may be cut: the hash has all */
 	}
-	g->held = (struct held){start, end, type};
+	g->held = (struct held){start, end, how};
 }
 
 static void getlk_range(struct getlk *g, int64_t from, int64_t to)
@@ -258,12 +258,12 @@ static void getlk_range(struct getlk *g, int64_t from, int64_t to)
 		return;
 	start = fl.l_start > from ? fl.l_start : from;
 	end = fl.l_len && fl.l_start + fl.l_len < to ? fl.l_start + fl.l_len : to;
-	if (start >= end) { /* none of the bytes asked about */
+	if (start >= end || (fl.l_pid <= 0 && fl.l_pid != -1)) { /* none of the bytes asked about, or nobody's */
 		g->r->ret = -EIO;
 		return;
 	}
 	getlk_range(g, from, start);
-	getlk_note(g, start, end, fl.l_type);
+	getlk_note(g, start, end, fl.l_type + (fl.l_type == F_WRLCK && fl.l_pid > 0 ? 10 : 0));
 	getlk_range(g, end, to);
 }
 
