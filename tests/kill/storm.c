@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes use one shelf at random and are killed at random while they do; others take their place.  Those that
- * live go on; afterwards the shelf passes its check, and nothing of the dead is left: no descriptor, no
- * page, no inode, no lock, no task.
+ * live go on; afterwards the shelf passes its check, which takes back and tells what the dead left, and then there is nothing
+ * of theirs: no descriptor, no page, no inode, no lock, no task.
  *
  *   OPS       which kinds of calls, letters of storm_ops[]; all if unset
  *   KILLS     how many deaths (150, times SHELF_TEST_SCALE)
@@ -531,7 +531,7 @@ static uint64_t longest(void)
 	return ns;
 }
 
-static void survivors_go_on_and_nothing_of_the_dead_is_left(void **state)
+static void survivors_go_on_and_what_the_dead_left_is_taken_back(void **state)
 {
 	unsigned long kills = env_number("KILLS", (unsigned)test_scaled(150)), k;
 	unsigned every = env_number("EVERY", 50);
@@ -584,7 +584,7 @@ static void survivors_go_on_and_nothing_of_the_dead_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(survivors_go_on_and_nothing_of_the_dead_is_left),
+		cmocka_unit_test(survivors_go_on_and_what_the_dead_left_is_taken_back),
 	};
 
 	progress = mmap(NULL, WORKERS_MAX * sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
