@@ -48,7 +48,21 @@
  *	saved.  Who claims a slot fences behind that and before its first section (slot_occupy); if our look at the
  *	slot's state came first, its loads come behind our fence, hence behind the unlinking.
  *
- * The models of this: model/epoch_*.pml and model/epoch_relacy.cpp.
+ * (H) A thread passes: outside of sections it reads the global epoch, fences, and stores what it read in
+ *	slot.passed.  If A2, leaving e = mark + 1, finds e there, that thread has not got x: the sections before the
+ *	pass are over (the store is a release, A2's load an acquire: as race D), and those behind it load the link behind the
+ *	reading of e, which A1 wrote after the mark was read, so behind the unlinking (the retirer's fence of C
+ *	and the pass's are the two fences of the case).  That holds whatever slot.epoch says, and needs
+ *	no fence of any later entry.  It says nothing of objects marked e: who has passed counts as somebody (race F).
+ * (I) A thread sleeps: its slot.asleep is ASLEEP, and then its entries fence as with need_fence, the first one of
+ *	them waking it: store slot.epoch, exchange asleep for 0, fence.  An advancer that fences,
+ *	finds ASLEEP and then slot.epoch 0 or e is in case A with need_fence: should a later section have
+ *	entered unfenced, the exchange was after our look at asleep, hence its fence behind ours.
+ *	ASLEEP may be stored only when no entry that read 0 is in a store buffer any more: who wants it stores its own
+ *	ASLEEP_SOON, then calls membarrier, then turns what it still finds of its own into ASLEEP.  Who enters in between
+ *	takes that away.  A death in between leaves a mark that the next one who wants it replaces.
+ *
+ * The models of this: model/epoch.pml, model/epoch_pass.pml, model/epoch_relacy.cpp and model/epoch_pass_relacy.cpp.
  */
 #include "base/clock.h"
 #include "epoch/epoch_priv.h"
@@ -73,13 +87,50 @@ static bool alone(struct slot *self)
 	return true;
 }
 
+/* Who is in no section is to fence from the next one on: race I.  Before the membarrier, */
+static void sleep_begin(struct slot *self)
+{
+	uint32_t id = 0;
+	struct slot *s;
+
+	while ((s = slot_each(self->seg, &id))) {
+		uint32_t asleep = load_relaxed(&s->asleep); /* the CAS decides */
+
+		if (s != self && asleep != ASLEEP && !load_relaxed(&s->epoch) && slot_state_of(s) == SLOT_LIVE) /* a hint */
+			cas_acq_rel(&s->asleep, &asleep, ASLEEP_SOON(slot_id(self)));
+	}
+}
+
+/* and behind it. */
+static void sleep_end(struct slot *self)
+{
+	uint32_t id = 0;
+	struct slot *s;
+
+	while ((s = slot_each(self->seg, &id))) {
+		uint32_t soon = ASLEEP_SOON(slot_id(self));
+
+		if (load_relaxed(&s->asleep) == soon) /* the CAS decides */
+			cas_acq_rel(&s->asleep, &soon, ASLEEP);
+	}
+}
+
+static bool interrupt_all(struct slot *self)
+{
+	sleep_begin(self);
+	if (!epoch_membarrier())
+		return false;
+	sleep_end(self);
+	return true;
+}
+
 bool epoch_fence_all(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
 	uint32_t fence = load_acquire(&root->need_fence); /* pairs with epoch_use_fence */
 
 	fence_full(); /* pairs with the fence in epoch_enter: race A; and with slot_occupy's: race G */
-	if (alone(self) || (fence != EPOCH_FENCE_DONE && self->seg->membarrier && epoch_membarrier())) {
+	if (alone(self) || (fence != EPOCH_FENCE_DONE && self->seg->membarrier && interrupt_all(self))) {
 		/* Entries that did not see SET have drained now; later ones see it and fence. */
 		if (fence == EPOCH_FENCE_SET)
 			cas_acq_rel(&root->need_fence, &fence, (uint32_t)EPOCH_FENCE_DONE);
@@ -150,6 +201,56 @@ enum epoch_scan epoch_advance_try(struct slot *self)
 	}
 	/* release: the exits that the scan saw; pairs with the loads of global before freeing */
 	if (cas_acq_rel(&root->global, &e, e + 1))
+		add_relaxed(&root->advances, 1u); /* statistics */
+	return result;
+}
+
+/* Is `s` in the way of leaving e, as far as can be told without interrupting it?  Behind a full fence. */
+static enum epoch_scan passed(struct slot *s, uint64_t e, bool all_fence)
+{
+	uint32_t state = load_acquire(&s->state); /* race G, as in alone() */
+	uint64_t word;
+
+	if (state == SLOT_IDLE || state == SLOT_NONE)
+		return EPOCH_NOBODY;
+	if (load_acquire(&s->passed) == e) /* pairs with epoch_pass: race H */
+		return EPOCH_BUSY;
+	if (!all_fence && load_acquire(&s->asleep) != ASLEEP) /* before slot.epoch: race I */
+		return EPOCH_BLOCKED;
+	word = load_acquire(&s->epoch); /* pairs with epoch_exit: race D */
+	if (!word)
+		return EPOCH_NOBODY;
+	return word >> 1 == e ? EPOCH_BUSY : EPOCH_BLOCKED;
+}
+
+static enum epoch_scan passed_all(struct slot *self, uint64_t e, bool all_fence)
+{
+	enum epoch_scan one, result = EPOCH_NOBODY;
+	uint32_t id = 0;
+	struct slot *s;
+
+	while ((s = slot_each(self->seg, &id))) { /* the limit is read behind the fence: race E */
+		one = s == self ? EPOCH_NOBODY : passed(s, e, all_fence);
+		if (one == EPOCH_BLOCKED)
+			return one;
+		if (one == EPOCH_BUSY)
+			result = one;
+	}
+	return result;
+}
+
+enum epoch_scan epoch_pass(struct slot *self)
+{
+	struct epoch_root *root = epoch_root_of(self);
+	bool all_fence = load_acquire(&root->need_fence) == EPOCH_FENCE_DONE; /* pairs with epoch_use_fence */
+	uint64_t e = load_acquire(&root->global); /* pairs with the CAS below: A2 begins behind A1 */
+	enum epoch_scan result;
+
+	shelf_assert(!epoch_inside(self));
+	fence_full(); /* of the pass: race H; and of the advance: races A, G, I */
+	store_release(&self->passed, e); /* reads of the sections before it; pairs with passed() */
+	result = passed_all(self, e, all_fence);
+	if (result != EPOCH_BLOCKED && cas_acq_rel(&root->global, &e, e + 1)) /* as in epoch_advance_try */
 		add_relaxed(&root->advances, 1u); /* statistics */
 	return result;
 }

@@ -2,10 +2,11 @@
 /*
  * epoch.c - retiring, and the reclaiming that retirers do.
  *
- * A retire is a push onto the own open bag.  Every slot_batch() of them (more where there are many
- * slots to look at) the bag is sealed, one try is made to advance, and what is ripe is freed.
- * An advance interrupts every processor (membarrier: some 20 us where that is virtual), and one serves all threads: so
- * batches are large, and who finds that another has advanced since its own last batch does not.
+ * A retire is a push onto the own open bag.  Every EPOCH_PASS of them (more where there are many slots to look at)
+ * the thread passes, the bag is sealed, an advance that interrupts nobody is tried, and what is ripe is freed:
+ * then a thread has few objects on the way, and its caches hold them.  That try fails while anybody awake is not
+ * retiring as well.  If the epoch has not moved for a batch, the next try interrupts every processor
+ * (membarrier: 20 us and more where that is virtual) and puts those to sleep who are in no section: they do not hinder it again.
  */
 #include "base/clock.h"
 #include "base/syscall.h"
@@ -15,8 +16,9 @@
 
 #include <time.h>
 
-#define SWEEP_EVERY 16u /* batches between two looks at the bags of departed threads */
+#define SWEEP_EVERY 64u /* advances between two looks at the bags of departed threads */
 #define BATCH_MAX 4096u
+#define PASS_PER_SLOT 8u
 #define SLEEP_FIRST_NS 20000L
 #define SLEEP_MAX_NS 1000000L
 
@@ -84,33 +86,58 @@ static void epoch_pressure(struct slot *self)
 	}
 }
 
-/* If another thread has advanced since our last batch, that will do for this one. */
+/* Seals, and tries to advance as far as what was retired since the last advance is worth. */
+static enum epoch_scan epoch_try(struct slot *self)
+{
+	uint64_t last = self->bags[BAG_OPEN].epoch;
+	enum epoch_scan result;
+
+	bags_seal(self, self);
+	result = epoch_pass(self);
+	if (result == EPOCH_BLOCKED && load_relaxed(&epoch_root_of(self)->global) == last && /* a hint */
+	    self->retired_unmoved >= self->batch) {
+		self->retired_unmoved = 0;
+		result = epoch_advance_try(self);
+	}
+	return result;
+}
+
 static void epoch_step_of_batch(struct slot *self)
 {
 	uint64_t last = self->bags[BAG_OPEN].epoch;
+	bool nobody = epoch_try(self) == EPOCH_NOBODY;
+	uint64_t now = epoch_look(self);
 
-	if (!last || load_relaxed(&epoch_root_of(self)->global) == last) { /* a hint */
-		epoch_step(self);
-		return;
-	}
-	bags_seal(self, self);
-	bags_free(self, self, epoch_look(self));
+	if (now != last)
+		self->retired_unmoved = 0;
+	bags_free(self, self, nobody ? EPOCH_QUIET : now); /* race F: all was sealed before */
 }
 
 static void epoch_batch(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
+	uint32_t limit = slot_limit(self->seg);
 	uint64_t left;
 
-	self->batch = max_of(slot_batch(self->seg), min_of(slot_limit(self->seg), BATCH_MAX));
-	if (self->reclaiming || self->retired_since < self->batch)
+	self->batch = max_of(slot_batch(self->seg), min_of(limit, BATCH_MAX));
+	self->pass = min_of(max_of(EPOCH_PASS, limit * PASS_PER_SLOT), self->batch);
+	if (self->reclaiming || self->retired_since < self->pass)
 		return;
+	self->retired_unmoved += self->retired_since;
 	self->retired_since = 0;
 	epoch_step_of_batch(self);
 	if (load_relaxed(&root->advances) % SWEEP_EVERY == 0) /* about so often */
 		bags_sweep(self, &left);
 	if (unlikely(epoch_crowded(root)))
 		epoch_pressure(self);
+}
+
+/* The rest of an entry, behind its store: what the advancer does not do for us.  Race I in advance.c. */
+void epoch_enter_fenced(struct slot *self)
+{
+	if (load_relaxed(&self->asleep)) /* the exchange decides */
+		xchg_acq_rel(&self->asleep, 0u); /* a full fence as well, but not by its name */
+	fence_full(); /* pairs with the fences in epoch_fence_all and epoch_pass */
 }
 
 /* The outermost section ends, and a retire inside it made a batch due. */
@@ -123,7 +150,7 @@ void epoch_exit_work(struct slot *self)
 
 static inline_always void retire_count(struct slot *self)
 {
-	if (likely(++self->retired_since < self->batch))
+	if (likely(++self->retired_since < self->pass))
 		return;
 	if (epoch_inside(self))
 		self->nest |= EPOCH_WORK;

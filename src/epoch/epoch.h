@@ -9,11 +9,13 @@
  * Entering stores the global epoch in the own slot, nothing else.  The full
  * fence that must follow is done for the reader by the reclaimer's membarrier
  * (GLOBAL_EXPEDITED, registered by every process at attach); a process or kernel
- * without it sets epoch_root.need_fence for ever and every entry fences.
+ * without it sets epoch_root.need_fence for ever and every entry fences.  No membarrier is needed while all others
+ * pass (they retire too, and say now and then that they are in no section) or are asleep (their next entry fences).
  * An object retired in epoch e is freed once the global epoch is e + 2, or as
  * soon as nobody at all is inside a section.  Why that is enough: epoch/advance.c.
  * Progress: readers wait-free; retire is lock-free.  Retirers do the reclaiming, a batch
- * (slot_batch(): 2048 objects with a few threads, 256 with many) at a time, at the end of the section if they are in one.  While more than EPOCH_WAITING_HIGH
+ * (EPOCH_PASS objects while nobody need be interrupted; else slot_batch(): 2048 with a few threads, 256 with many) at a time,
+ * at the end of the section if they are in one.  While more than EPOCH_WAITING_HIGH
  * objects wait, a retirer that is outside sections and holds no lock is slowed down
  * (EPOCH_PRESSURE_NS a batch at most), and only such a one takes over dead readers' slots.
  * A section must not sleep, and may take LOCK_LEAF locks only.
@@ -27,6 +29,7 @@
 #include "segment/slot.h"
 
 #define EPOCH_BATCH SLOT_BATCH_MAX /* most objects retired between two tries to advance, where few threads are */
+#define EPOCH_PASS 128u /* the same for tries that interrupt nobody */
 #define EPOCH_WAITING_HIGH 65536u
 #define EPOCH_PRESSURE_NS 10000000L
 #define EPOCH_STALL_NS 50000000L /* blocked for longer: look whether the blocker is dead */
@@ -53,6 +56,7 @@ struct epoch_root *epoch_root_of(struct slot *self);
 static inline void epoch_enter(struct slot *self);
 static inline void epoch_exit(struct slot *self);
 void epoch_exit_work(struct slot *self);
+void epoch_enter_fenced(struct slot *self);
 static inline bool epoch_inside(const struct slot *self)
 {
 	return self->nest != 0;

@@ -17,8 +17,9 @@ static inline void epoch_enter_root(struct slot *self, struct epoch_root *root)
 	 */
 	store_release(&self->epoch, load_relaxed(&root->global) << 1 | 1);
 	fence_compiler(); /* the store before what follows; the CPU half is membarrier() in epoch_fence_all */
-	if (unlikely(load_relaxed(&root->need_fence))) /* relaxed: seen late, the hand-over in attach.c covers it */
-		fence_full(); /* pairs with the fence in epoch_fence_all */
+	/* relaxed: the first seen late is covered by the hand-over in attach.c, the second by race I in advance.c */
+	if (unlikely(load_relaxed(&root->need_fence) | load_relaxed(&self->asleep)))
+		epoch_enter_fenced(self);
 }
 
 static inline void epoch_enter(struct slot *self)

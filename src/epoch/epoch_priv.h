@@ -40,6 +40,15 @@ bool epoch_fence_all(struct slot *self);
 /* One try.  EPOCH_NOBODY: nobody was inside a section at some moment after the call began. */
 enum epoch_scan epoch_advance_try(struct slot *self);
 
+/*
+ * Outside of sections.  From here on this thread is in nobody's way who wants to leave the present epoch; and a try to do that,
+ * which interrupts nobody.  EPOCH_BLOCKED: somebody else may be in the way.
+ */
+enum epoch_scan epoch_pass(struct slot *self);
+/* What slot.asleep is once every entry fences; before that it is ASLEEP_SOON, of one who is about to see to it. */
+#define ASLEEP 1u
+#define ASLEEP_SOON(id) ((id) << 1)
+
 /* ---- attach.c */
 
 bool epoch_membarrier(void);

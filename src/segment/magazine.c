@@ -6,14 +6,16 @@
  * (after its death by whoever recovers the slot).
  * Fast path: own slot; nothing that others write.  Wait-free.
  * Slow path: a batch from or to the slabs under the class's lock.
- * Of files, dentries and inodes a thread keeps a batch of the epoch's beyond that: what a batch frees is what the
- * next opens and creates take, so in a steady state the slabs are left alone.
+ * Of files, dentries and inodes a thread keeps two batches of the epoch's beyond that, as many as one step of it may
+ * free: what is freed is what the next opens and creates take.  In a steady state the slabs are left alone, and no
+ * object goes from one thread's processor to another's.
  * Limits: 24 objects a size, fewer of the large ones and in small segments; beyond, a batch of two sizes.
  */
 #include "segment/hand.h"
 #include "segment/segment_priv.h"
 
-#define MORE_SPARE 32u /* kept beyond a batch */
+#define MORE_SPARE 256u /* kept beyond two batches */
+#define MORE_MAX (2 * SLOT_BATCH_MAX + MORE_SPARE)
 #define MAGAZINE_BYTES 12288u /* of one size in one thread */
 
 unsigned magazine_limit(const struct seg_local *sl, enum cache_id id)
@@ -27,7 +29,7 @@ static unsigned more_limit(const struct slot *self, const struct seg_local *sl, 
 {
 	if (id != CACHE_128 && id != CACHE_256)
 		return 0;
-	return min_of(self->batch + MORE_SPARE, (SLOT_BATCH_MAX + MORE_SPARE) * sl->stock / SLOT_PAGES);
+	return min_of(2 * self->batch + MORE_SPARE, MORE_MAX * sl->stock / SLOT_PAGES);
 }
 
 unsigned slot_batch(struct segment *seg)
@@ -215,7 +217,7 @@ static bool magazine_has(const struct magazine *m, const void *obj)
 	for (k = 0; k < n; k++)
 		if (m->obj[k] == obj)
 			return true;
-	for (k = 0; more && k <= SLOT_BATCH_MAX + MORE_SPARE; k++, more = *object_link(more))
+	for (k = 0; more && k <= MORE_MAX; k++, more = *object_link(more))
 		if (more == obj)
 			return true;
 	return false;

@@ -214,6 +214,7 @@ void slot_forget(struct slot *s)
 	store_relaxed(&s->move.frame, 0);
 	store_relaxed(&s->page_count, 0);
 	store_relaxed(&s->reserved, 0);
+	store_relaxed(&s->passed, 0);
 	s->nest = 0;
 	s->reclaiming = 0;
 	s->freeing = NULL;

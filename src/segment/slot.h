@@ -80,6 +80,8 @@ struct slot {
 	_Alignas(CACHE_LINE) atomic_u64 epoch; /* [o] 0 outside; else (global epoch << 1) | 1 */
 	uint32_t nest; /* [o] */
 	uint32_t reclaiming; /* [o] inside a retire function: what it retires waits for the next batch */
+	atomic_u64 passed; /* [o] outside of sections since the global epoch became this: epoch/advance.c, race H */
+	atomic_u32 asleep; /* not 0: the next entry fences and clears it; set by reclaimers, race I */
 
 	/* line 1: who */
 	_Alignas(CACHE_LINE) atomic_u32 state; /* slot_state_of() reads it; changed by CAS */
@@ -102,8 +104,9 @@ struct slot {
 
 	_Alignas(CACHE_LINE) struct bag bags[3];
 	struct retired *freeing; /* [o] out of its bag, and not free yet */
-	uint32_t retired_since; /* [o] since the last try to advance */
-	uint32_t batch; /* [o] slot_batch() when last asked; 0: not yet */
+	uint32_t retired_since; /* [o] since the last try to advance by passing */
+	uint32_t retired_unmoved; /* [o] before that, since the global epoch was last seen to move */
+	uint32_t batch, pass; /* [o] slot_batch(), and a part of it, when last asked; 0: not yet */
 
 	/* The stock of pages: the owner inside `busy`, or the holder of `steal` once busy is 0. */
 	_Alignas(CACHE_LINE) atomic_u64 busy; /* [o] bit 0: inside; above: the run being moved, its order in bits 1..5 */

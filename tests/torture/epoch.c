@@ -115,6 +115,36 @@ static void *writer(void *arg)
 	return NULL;
 }
 
+/* One that passes, as it retires, and has sections in between. */
+static void *writer_that_reads(void *arg)
+{
+	struct slot *me = slot_self(seg);
+	uint64_t seed = *(uint64_t *)arg;
+	unsigned long n = test_scaled(30000);
+
+	while (n--) {
+		write_once(me, &seed);
+		read_once(me, &seed);
+	}
+	return NULL;
+}
+
+/* One that is asleep at most of its entries, as it is away for longer than a batch lasts. */
+static void *seldom_reader(void *arg)
+{
+	struct slot *me = slot_self(seg);
+	uint64_t seed = *(uint64_t *)arg;
+
+	while (!load_acquire(&sh->stop)) {
+		unsigned n = test_random(&seed) % 8;
+
+		usleep(test_random(&seed) % 300);
+		while (n--)
+			read_once(me, &seed);
+	}
+	return NULL;
+}
+
 static int reading_process(void *arg)
 {
 	struct slot *me = slot_self(seg);
@@ -195,6 +225,48 @@ static void threads_never_see_a_freed_object(void **state)
 	(void)state;
 	begin();
 	run_threads(&seed);
+	end();
+}
+
+static void writers_alone_free_by_passing_and_never_see_a_freed_object(void **state)
+{
+	uint64_t seed = test_seed(), seeds[WRITERS + 1];
+	pthread_t thread[WRITERS];
+	unsigned i;
+
+	(void)state;
+	begin();
+	seg->membarrier = false; /* nobody can be interrupted */
+	for (i = 0; i < WRITERS; i++) {
+		seeds[i] = test_random(&seed);
+		CHECK(!pthread_create(&thread[i], NULL, writer_that_reads, &seeds[i]));
+	}
+	seeds[WRITERS] = test_random(&seed);
+	writer_that_reads(&seeds[WRITERS]); /* this thread has a slot, too, and must pass */
+	for (i = 0; i < WRITERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_true(load_relaxed(&sh->freed) > 0);
+	seg->membarrier = true;
+	end();
+}
+
+static void sleepers_wake_in_time(void **state)
+{
+	uint64_t seed = test_seed(), seeds[READERS + WRITERS];
+	pthread_t thread[READERS + WRITERS];
+	unsigned i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < READERS + WRITERS; i++) {
+		seeds[i] = test_random(&seed);
+		CHECK(!pthread_create(&thread[i], NULL, i < READERS ? seldom_reader : writer_that_reads, &seeds[i]));
+	}
+	for (i = READERS; i < READERS + WRITERS; i++)
+		pthread_join(thread[i], NULL);
+	store_release(&sh->stop, 1);
+	for (i = 0; i < READERS; i++)
+		pthread_join(thread[i], NULL);
 	end();
 }
 
@@ -279,6 +351,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_never_see_a_freed_object),
+		cmocka_unit_test(writers_alone_free_by_passing_and_never_see_a_freed_object),
+		cmocka_unit_test(sleepers_wake_in_time),
 		cmocka_unit_test(threads_never_see_a_freed_object_with_fences),
 		cmocka_unit_test(fences_may_come_while_readers_are_inside),
 		cmocka_unit_test(processes_never_see_a_freed_object),

@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -327,6 +328,136 @@ static void too_much_waiting_slows_retirers_down(void **state)
 	assert_int_equal(epoch_barrier(self, SECOND), 0);
 }
 
+/* ---- without interrupting anybody */
+
+/* Does what it is told, once each time. */
+struct helper {
+	pthread_t thread;
+	atomic_u32 order, done;
+	struct slot *slot;
+};
+enum order { PASS = 1, ENTER, EXIT, LEAVE };
+
+static void *helper_run(void *arg)
+{
+	struct helper *h = arg;
+	uint32_t n = 0, order;
+
+	h->slot = slot_self(seg);
+	store_release(&h->done, ++n);
+	for (;;) {
+		while ((order = load_acquire(&h->order)) >> 8 != n)
+			sched_yield();
+		order &= 0xff;
+		if (order == PASS)
+			retire_many(h->slot, EPOCH_PASS);
+		else if (order == ENTER)
+			epoch_enter(h->slot);
+		else if (order == EXIT)
+			epoch_exit(h->slot);
+		store_release(&h->done, ++n);
+		if (order == LEAVE)
+			return NULL;
+	}
+}
+
+static void helper_tell(struct helper *h, enum order order)
+{
+	uint32_t n = load_acquire(&h->done);
+
+	store_release(&h->order, n << 8 | order);
+	while (load_acquire(&h->done) == n)
+		sched_yield();
+}
+
+static void helper_start(struct helper *h)
+{
+	memset(h, 0, sizeof(*h));
+	CHECK(!pthread_create(&h->thread, NULL, helper_run, h));
+	while (!load_acquire(&h->done))
+		sched_yield();
+}
+
+static void helper_end(struct helper *h)
+{
+	helper_tell(h, LEAVE);
+	pthread_join(h->thread, NULL);
+}
+
+static void threads_that_retire_advance_by_passing(void **state)
+{
+	struct helper h;
+	unsigned i;
+
+	(void)state;
+	helper_start(&h);
+	seg->membarrier = false; /* nobody can be interrupted */
+	for (i = 0; i < 6; i++) {
+		helper_tell(&h, PASS);
+		retire_many(self, EPOCH_PASS);
+	}
+	assert_true(freed() >= 4 * EPOCH_PASS);
+	seg->membarrier = true;
+	helper_end(&h);
+}
+
+static void who_does_not_pass_holds_all_back(void **state)
+{
+	struct helper h;
+	uint64_t e;
+
+	(void)state;
+	helper_start(&h);
+	seg->membarrier = false;
+	e = load_relaxed(&epoch_root_of(self)->global);
+	retire_many(self, 3 * EPOCH_BATCH);
+	assert_int_equal(load_relaxed(&epoch_root_of(self)->global), e);
+	assert_int_equal(freed(), 0);
+	seg->membarrier = true;
+	helper_end(&h);
+}
+
+static void a_section_begun_before_the_pass_of_others_holds_back(void **state)
+{
+	struct helper h;
+	struct object *obj = object_make(self);
+
+	(void)state;
+	helper_start(&h);
+	helper_tell(&h, PASS);
+	helper_tell(&h, ENTER);
+	object_retire(self, obj); /* the section may have it */
+	retire_many(self, 5 * EPOCH_BATCH);
+	assert_int_equal(load_relaxed(&obj->state), LIVE);
+	helper_tell(&h, EXIT);
+	helper_end(&h);
+	assert_int_equal(epoch_barrier(self, SECOND), 0);
+}
+
+static void who_sleeps_does_not_hinder_and_wakes_at_the_next_entry(void **state)
+{
+	struct helper h;
+	struct object *obj = object_make(self);
+
+	(void)state;
+	helper_start(&h);
+	retire_many(self, 1);
+	epoch_reclaim(self); /* interrupts it once */
+	assert_int_equal(load_relaxed(&h.slot->asleep), ASLEEP);
+	seg->membarrier = false;
+	retire_many(self, EPOCH_PASS);
+	assert_int_equal(freed(), EPOCH_PASS + 1);
+	helper_tell(&h, ENTER);
+	assert_int_equal(load_relaxed(&h.slot->asleep), 0);
+	object_retire(self, obj);
+	retire_many(self, 2 * EPOCH_PASS);
+	assert_int_equal(load_relaxed(&obj->state), LIVE);
+	helper_tell(&h, EXIT);
+	seg->membarrier = true;
+	assert_int_equal(epoch_barrier(self, SECOND), 0);
+	helper_end(&h);
+}
+
 /* ---- other processes */
 
 static int child_inside(void *arg)
@@ -519,6 +650,10 @@ int main(void)
 		EPOCH_TEST(a_long_section_is_named),
 		EPOCH_TEST(what_a_departed_thread_left_is_freed),
 		EPOCH_TEST(too_much_waiting_slows_retirers_down),
+		EPOCH_TEST(threads_that_retire_advance_by_passing),
+		EPOCH_TEST(who_does_not_pass_holds_all_back),
+		EPOCH_TEST(a_section_begun_before_the_pass_of_others_holds_back),
+		EPOCH_TEST(who_sleeps_does_not_hinder_and_wakes_at_the_next_entry),
 		EPOCH_TEST(a_killed_reader_holds_up_reclaim_for_less_than_a_second),
 		EPOCH_TEST(a_stopped_reader_is_not_dead),
 		EPOCH_TEST(what_a_killed_process_retired_is_freed),

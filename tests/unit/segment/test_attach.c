@@ -270,10 +270,12 @@ static void other_bytes_are_refused(void **state)
 static void other_version_is_refused(void **state)
 {
 	uint32_t version = SEG_VERSION + 1;
+	char reason[64];
 
 	(void)state;
 	scribble(offsetof(struct seg_header, version), &version, sizeof(version));
-	assert_refused(EPROTO, "format version 3");
+	snprintf(reason, sizeof(reason), "format version %u", version);
+	assert_refused(EPROTO, reason);
 }
 
 static void damaged_header_is_refused(void **state)
