@@ -43,7 +43,7 @@ static void must_be_good(const struct deed *d, unsigned long n)
 	pages += r.left_pages;
 	others += r.left - (r.left_objects != 0) - (r.left_pages != 0);
 	if (r.left && getenv("VERBOSE"))
-		fprintf(stderr, "%s: after %lu\n", d->name, n);
+		fprintf(stderr, "%s: after %lu, at %#lx\n", d->name, n, step_last);
 	o.say = say;
 	CHECK(shelf_verify(shelf, &o, &r) == 0 && !r.faults && !r.left);
 }

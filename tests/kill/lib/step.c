@@ -80,6 +80,9 @@ static bool step_on(pid_t pid, bool *repeating)
 	return true;
 }
 
+unsigned long step_last;
+extern const char __executable_start;
+
 bool step_kill(const struct step_job *job, unsigned long n)
 {
 	bool repeating = false;
@@ -95,6 +98,7 @@ bool step_kill(const struct step_job *job, unsigned long n)
 	while (n--)
 		if (!step_on(pid, &repeating))
 			return false;
+	step_last = step_ip(pid) - (unsigned long)&__executable_start;
 	CHECK(!kill(pid, SIGKILL));
 	CHECK(test_wait(pid) == 128 + SIGKILL);
 	return true;

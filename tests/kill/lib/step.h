@@ -23,4 +23,7 @@ bool step_kill(const struct step_job *job, unsigned long n);
 /* Can this machine single-step a child?  If not, the test is to be skipped. */
 bool step_possible(void);
 
+/* Where the last one died, from the beginning of the program: for addr2line. */
+extern unsigned long step_last;
+
 #endif
