@@ -46,14 +46,20 @@ static uint64_t epoch_look(struct slot *self)
 	return self->bags[BAG_OPEN].epoch = load_acquire(&epoch_root_of(self)->global);
 }
 
-/* One try to advance, then free what that made ripe. */
+/* One try to advance, which interrupts others only if it must, then free what that made ripe. */
 static uint64_t epoch_step(struct slot *self)
 {
+	enum epoch_scan result = EPOCH_BLOCKED;
 	bool nobody;
 	uint64_t now;
 
 	bags_seal(self, self);
-	nobody = epoch_advance_try(self) == EPOCH_NOBODY;
+	/* A hand-over to fences that has been left in the middle is finished first; relaxed: looked at again. */
+	if (!epoch_inside(self) && load_relaxed(&epoch_root_of(self)->need_fence) != EPOCH_FENCE_SET)
+		result = epoch_pass(self);
+	if (result == EPOCH_BLOCKED)
+		result = epoch_advance_try(self);
+	nobody = result == EPOCH_NOBODY;
 	now = epoch_look(self);
 	return bags_free(self, self, nobody ? EPOCH_QUIET : now); /* race F: all was sealed before */
 }

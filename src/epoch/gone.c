@@ -11,7 +11,8 @@ static void epoch_slot_gone(struct slot *self, struct slot *gone)
 	if (!epoch_root_of(self))
 		return; /* a segment that could not be made: this process has others */
 	if (gone == self) {
-		epoch_reclaim(self);
+		if (bags_count(self)) /* who only read interrupts nobody */
+			epoch_reclaim(self);
 		return;
 	}
 	bags_repair(gone);
