@@ -67,7 +67,7 @@ struct shelf_file; /* a file, in the segment */
 
 /*
  * Make the segment NAME of `bytes` (0: half of RAM; rounded up to 2 MiB, at least 4 MiB) and attach it.
- * NAME is a file name without '/'.  -EEXIST; -EINVAL; -ENOSPC /dev/shm is full.
+ * NAME is a file name without '/'.  -EEXIST; -EINVAL; -ENOSPC /dev/shm is full; -EOPNOTSUPP it is not a tmpfs.
  */
 int shelf_fdspace_create(const char *name, uint64_t bytes, struct shelf_fdspace **out, char *why);
 /* -ENOENT; -EINVAL not a segment, or of another version; -EBUSY its addresses are taken in this process. */

@@ -63,7 +63,7 @@ struct shelf_options {
 /*
  * NAME: the segment is the file /dev/shm/shelf.NAME, mode 0600, so it is its owner's.  A name has no '/'.
  * `why` may be NULL; else it gets one sentence: what failed, why, what to do.
- * create: -EEXIST, -EINVAL, -ENOSPC.  options NULL: all defaults.
+ * create: -EEXIST, -EINVAL, -ENOSPC, -EOPNOTSUPP (the directory is not on a tmpfs).  options NULL: all defaults.
  * attach: -ENOENT, -EACCES, -EINVAL (another version, a damaged header), -EBUSY (the address is taken).  Closes
  *	what dead processes had open.  Blocks.
  * SHELF_READ_ONLY: the segment is mapped for reading, the calling threads' own slots apart.

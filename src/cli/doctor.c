@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "base/tmpfs.h"
 #include "cli.h"
 #include "doctor.h"
 #include "places.h"
@@ -30,7 +31,6 @@
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
-#define TMPFS 0x01021994
 
 enum verdict { GOOD, LIMIT, FAILED };
 
@@ -311,10 +311,12 @@ static void check_shm(void)
 		return;
 	}
 	cli_format_size((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize, size);
-	if (access(dir, W_OK | X_OK))
+	if (!tmpfs_is(dir))
+		say(FAILED, dir, "not on a tmpfs: no shelf is made there");
+	else if (access(dir, W_OK | X_OK))
 		say(FAILED, dir, "cannot be written: %s", strerror(errno));
 	else
-		say(fs.f_type == TMPFS ? GOOD : LIMIT, dir, "%s, %s free", fs.f_type == TMPFS ? "a tmpfs" : "not a tmpfs", size);
+		say(GOOD, dir, "a tmpfs, %s free", size);
 }
 
 static void check_prefix(const char *at)

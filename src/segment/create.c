@@ -140,6 +140,9 @@ static int create_locked(const char *name, const struct segment_options *opt, st
 		return err;
 	if (!sl || local_path(path, sizeof(path), sl->dir, name))
 		return refuse(why, ENOMEM, "no memory for the shelf's handle");
+	err = refuse_place(sl->dir, why);
+	if (err)
+		return err;
 	fd = create_file(path, layout_bytes(&plan), why);
 	if (fd < 0)
 		return fd;

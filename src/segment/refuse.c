@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tmpfs.h"
 #include "segment/segment_priv.h"
 
 int refuse(char *why, int err, const char *fmt, ...)
@@ -44,4 +45,12 @@ int refuse_name(const char *name, char *why)
 	if (memchr(name, '/', n))
 		return refuse(why, EINVAL, "the shelf's name '%.60s' contains '/'; use a plain name", name);
 	return refuse_dir(secure_getenv("SHELF_SHM_DIR"), why);
+}
+
+int refuse_place(const char *dir, char *why)
+{
+	if (tmpfs_is(dir))
+		return 0;
+	return refuse(why, EOPNOTSUPP, "%.70s: is not on a tmpfs; a full disk would end programs by SIGBUS; "
+		      "mount a tmpfs there, or set SHELF_SHM_DIR to a directory on one", dir);
 }

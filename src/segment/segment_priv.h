@@ -291,6 +291,7 @@ bool base_usable(uint64_t base, uint64_t size); /* by this build */
 /* refuse.c: one sentence into `why`; returns -err */
 int refuse(char *why, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int refuse_name(const char *name, char *why); /* 0: the name is fine */
+int refuse_place(const char *dir, char *why); /* 0: a segment may be made there */
 
 /* open.c: everything about a file that may be a segment, before it is mapped.  0 or -errno, with its reason. */
 int open_segment(const char *path, char *why); /* a descriptor */

@@ -38,6 +38,8 @@ check "is told" grep -qE '^limit .*no table in' .out
 status 1 "no place for shelves" env SHELF_SHM_DIR=/nonexistent "$SHELF" doctor
 check "is told" grep -qE '^failed +/nonexistent .*SHELF_SHM_DIR' .out
 check "and the self-check fails" grep -qE '^failed +self-check' .out
+status 1 "a place for shelves that is not on a tmpfs" env SHELF_SHM_DIR=/proc "$SHELF" doctor
+check "is told too" grep -qE '^failed +/proc +not on a tmpfs' .out
 mkdir alone && cp "$SHELF" alone/shelf
 status 1 "no commands" alone/shelf doctor
 told "shelf-commands is not installed" "is told"

@@ -102,6 +102,28 @@ done
 status 126 "shelf run with a relative directory" env SHELF_SHM_DIR=relative "$SHELF" run --at prefix -- true
 told "SHELF_SHM_DIR is 'relative'; set it to an absolute path" "says so"
 check "nothing was made there" [ -z "$(ls -A relative)" ]
+
+# a directory that is not on a tmpfs: /proc always, and ours mostly
+for c in "create x" "put --create x relative"; do
+	status 1 "shelf $c where there is no tmpfs" sh -c "SHELF_SHM_DIR=/proc \"\$SHELF\" $c"
+	told "/proc: is not on a tmpfs" "is refused"
+done
+mkdir prefix disk
+for c in "" "--name x" "--size 8M"; do
+	# shellcheck disable=SC2086 # words
+	status 126 "shelf run $c where there is no tmpfs" env SHELF_SHM_DIR=/proc "$SHELF" run $c --at prefix -- true
+	told "/proc: is not on a tmpfs" "is refused"
+done
+if [ "$(stat -f -c %T disk)" != tmpfs ]; then
+	status 1 "create on a disk" env SHELF_SHM_DIR="$work/disk" "$SHELF" create --size 8M x
+	told "SIGBUS; mount a tmpfs there, or set SHELF_SHM_DIR" "says why, and what to do"
+	check "nothing was made there" [ -z "$(ls -A disk)" ]
+	"$SHELF" create --size 8M kept && echo text | "$SHELF" run --name kept --at prefix -- cp /dev/stdin prefix/f
+	mv "$SHELF_SHM_DIR/shelf.kept" disk
+	status 0 "a shelf that lies there already" env SHELF_SHM_DIR="$work/disk" "$SHELF" get kept out
+	check "can be copied out" [ "$(cat out/f)" = text ]
+	status 0 "and removed" env SHELF_SHM_DIR="$work/disk" "$SHELF" rm kept
+fi
 status 126 "a run in a run" "$SHELF" run --at prefix -- "$SHELF" run --at prefix -- true
 told "a shelf in a shelf is not supported" "says so"
 

@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "base/dir_each.h"
 #include "base/syscall.h"
+#include "base/tmpfs.h"
 #include "cli/nodes.h"
 #include "cli/places.h"
 #include "cli/runs.h"
@@ -146,14 +147,14 @@ static void name_scratch(struct run *r)
 /* Who asks for a size learns at once whether it can be had; and where no promise can be given nothing can. */
 static void promise_shelf(struct run *r)
 {
-	const char *dir = libc_env(r->envp, "SHELF_SHM_DIR");
-	bool relative = dir && *dir && *dir != '/'; /* find_shelf() refuses it */
+	const char *in = promise_dir(libc_env(r->envp, "SHELF_SHM_DIR"));
+	bool fits = *in == '/' && tmpfs_is(in); /* else find_shelf() says why not */
 	char path[PROMISE_PATH_MAX];
 	long fd = -EEXIST;
 
 	for (int tries = 0; tries < 16 && fd == -EEXIST; tries++) {
 		name_scratch(r);
-		fd = !relative && promise_of(r, path) < PROMISE_PATH_MAX ? promise_open(path) : -ENAMETOOLONG;
+		fd = fits && promise_of(r, path) < PROMISE_PATH_MAX ? promise_open(path) : -ENAMETOOLONG;
 	}
 	r->promised = fd >= 0 && !r->options.size;
 }

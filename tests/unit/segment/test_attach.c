@@ -183,6 +183,23 @@ static void a_directory_that_is_relative_or_too_long_is_refused(void **state)
 	free(before);
 }
 
+/* /proc is a directory of every machine that is on no tmpfs. */
+static void a_segment_is_made_on_a_tmpfs_only(void **state)
+{
+	char *before = getenv("SHELF_SHM_DIR") ? strdup(getenv("SHELF_SHM_DIR")) : NULL;
+	struct segment *seg;
+
+	(void)state;
+	setenv("SHELF_SHM_DIR", "/proc", 1);
+	assert_int_equal(segment_create("disk", NULL, &seg, why), -EOPNOTSUPP);
+	assert_non_null(strstr(why, "/proc: is not on a tmpfs"));
+	assert_int_equal(segment_attach("disk", false, &seg, why), -ENOENT);
+	unsetenv("SHELF_SHM_DIR");
+	if (before)
+		setenv("SHELF_SHM_DIR", before, 1);
+	free(before);
+}
+
 static void create_over_an_existing_name_is_refused(void **state)
 {
 	struct segment *seg;
@@ -477,6 +494,7 @@ int main(void)
 		WITH_NAME(bases_of_segments_differ),
 		WITH_NAME(names_with_slash_empty_or_too_long_are_refused),
 		WITH_NAME(a_directory_that_is_relative_or_too_long_is_refused),
+		WITH_NAME(a_segment_is_made_on_a_tmpfs_only),
 		WITH_SEGMENT(create_over_an_existing_name_is_refused),
 		WITH_NAME(missing_segment_is_refused),
 		WITH_SEGMENT(foreign_owner_is_refused),
