@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/dir_each.h"
 #include "base/syscall.h"
 #include "run/kept.h"
@@ -63,10 +64,7 @@ int kept_path(const struct run_image *im, const char *dir, uint64_t key, unsigne
 
 static int64_t now(void)
 {
-	struct timespec ts = {0};
-
-	sys_call3(SYS_clock_gettime, CLOCK_REALTIME_COARSE, (long)&ts, 0);
-	return ts.tv_sec;
+	return clock_now_coarse() / 1000000000;
 }
 
 static int check_file(int fd, size_t max, size_t *size)

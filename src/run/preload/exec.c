@@ -156,10 +156,11 @@ static void state_text(char *buf, size_t size)
 #define MEMFD_NAME 249u /* bytes, as the kernel allows */
 #define EXE_VARIABLE "SHELF_RUN_EXE="
 
-/* What one program, or one script, takes. */
+/* What one program, or one script, takes: the first page is most of what is touched. */
 struct exec_room {
-	struct route_room route;
 	struct program_head head;
+	_Alignas(16) char env[3072]; /* the next image's environment; a larger one has a room of its own */
+	struct route_room route;
 	char name[PATH_LIMIT + 64]; /* of a script */
 	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT];
 	char piece[16 << 10]; /* of a program that is copied */
@@ -222,6 +223,11 @@ static size_t env_size(const struct exec_env *e)
 	return ((size_t)e->count + OUR_VARIABLES + 1) * sizeof(char *) + e->library_size + e->state_size + e->dir_size + e->tables_size;
 }
 
+static char *env_room(const struct exec_call *c, size_t size)
+{
+	return size <= sizeof(c->room->env) ? c->room->env : room_take(size);
+}
+
 /* Only comes back if it failed.  PATH from DIRFD is what c->path came to; EXE: the variable that says more of a program in the shelf, or NULL. */
 static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, int flags, char *exe)
 {
@@ -232,7 +238,7 @@ static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, 
 	if (e.count < 0)
 		return e.count;
 	env_take(&e, c);
-	room = room_take(env_size(&e));
+	room = env_room(c, env_size(&e));
 	if (!room)
 		return -ENOMEM;
 	if (attached() && run_has_nothing())
@@ -243,7 +249,8 @@ static long kernel_exec(const struct exec_call *c, int dirfd, const char *path, 
 	err = sys_call6(SYS_execveat, dirfd, (long)path, (long)c->argv, (long)env, flags, 0);
 	if (attached())
 		numbers_exec_failed();
-	room_give(room);
+	if (room != c->room->env)
+		room_give(room);
 	return err;
 }
 
@@ -276,8 +283,9 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static long exec_ours(const struct exec_call *c, struct exec_room *room, const struct program_file *im)
+static long exec_ours(const struct exec_call *c, const struct program_file *im)
 {
+	struct exec_room *room = c->room;
 	char *name = room->exe + strlen(EXE_VARIABLE);
 	long err = number_path(im->fd, name, PATH_LIMIT), fd;
 
@@ -330,18 +338,18 @@ static void script_arguments(char **out, char *const *argv, long n, char *interp
 	*out = NULL;
 }
 
-static long exec_script(struct exec_call *c, struct exec_room *room, unsigned depth)
+static long exec_script(const struct exec_call *c, unsigned depth)
 {
 	char **argv, *interpreter, *argument;
 	struct exec_call inner = {.envp = c->envp, .dirfd = AT_FDCWD};
 	long n = vector_length(c->argv), err;
 
-	if (depth >= EXEC_SCRIPTS || !script_split(&room->head, &interpreter, &argument))
+	if (depth >= EXEC_SCRIPTS || !script_split(&c->room->head, &interpreter, &argument))
 		return depth >= EXEC_SCRIPTS ? -ELOOP : -ENOEXEC;
 	argv = n < 0 ? NULL : room_take(((size_t)n + 4) * sizeof(*argv));
 	if (!argv)
 		return n < 0 ? n : -ENOMEM;
-	script_arguments(argv, c->argv, n, interpreter, argument, room->name);
+	script_arguments(argv, c->argv, n, interpreter, argument, c->room->name);
 	inner.argv = argv;
 	inner.path = interpreter;
 	err = exec_path(&inner, depth + 1);
@@ -477,7 +485,7 @@ static long loader_exec(const struct exec_call *c, const struct route *rt)
 	return err;
 }
 
-static long exec_kind(struct exec_call *c, struct exec_room *room, struct route *rt, const struct program_file *im, unsigned depth)
+static long exec_kind(struct exec_call *c, struct route *rt, const struct program_file *im, unsigned depth)
 {
 	enum program_kind kind;
 	long err = image_is_file(im);
@@ -486,19 +494,19 @@ static long exec_kind(struct exec_call *c, struct exec_room *room, struct route 
 		image_close(im);
 		return err;
 	}
-	kind = program_look(im, c->path, &room->head);
+	kind = program_look(im, c->path, &c->room->head);
 	if (kind == PROGRAM_SCRIPT) {
-		err = script_name(c, rt, room->name, sizeof(room->name));
+		err = script_name(c, rt, c->room->name, sizeof(c->room->name));
 		image_close(im);
-		return err < 0 ? err : exec_script(c, room, depth);
+		return err < 0 ? err : exec_script(c, depth);
 	}
 	if (program_refusal(kind)) {
 		image_close(im);
 		return refuse(c->path, program_refusal(kind));
 	}
-	c->early = wants_libraries(c, im, &room->head);
+	c->early = wants_libraries(c, im, &c->room->head);
 	if (image_is_ours(im))
-		return exec_ours(c, room, im);
+		return exec_ours(c, im);
 	image_close(im);
 	return program_is_loader(c->path) ? loader_exec(c, rt) : kernel_exec(c, rt->dirfd, rt->path, c->flags, NULL);
 }
@@ -535,7 +543,7 @@ static long exec_open(struct exec_call *c, struct route *rt, struct program_file
 	return min_of(fd, 0L);
 }
 
-static long exec_route(struct exec_call *c, struct exec_room *room, struct route *rt, unsigned depth)
+static long exec_route(struct exec_call *c, struct route *rt, unsigned depth)
 {
 	enum route_last last = c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED;
 	struct program_file im;
@@ -544,7 +552,7 @@ static long exec_route(struct exec_call *c, struct exec_room *room, struct route
 	for (unsigned hops = 0; !err && hops < SYMLINK_LIMIT; hops++) {
 		err = exec_open(c, rt, &im);
 		if (!err)
-			return exec_kind(c, room, rt, &im, depth);
+			return exec_kind(c, rt, &im, depth);
 		if (err == WALK_LEFT) {
 			err = route_again(rt, last);
 			continue;
@@ -560,25 +568,27 @@ static long exec_route(struct exec_call *c, struct exec_room *room, struct route
 	return err ? err : -ELOOP;
 }
 
-static long exec_in(struct exec_call *c, struct exec_room *room, unsigned depth)
+static long exec_in(struct exec_call *c, unsigned depth)
 {
 	struct route rt;
-	long err = route_begin(&rt, &room->route, 0, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
+	long err = route_begin(&rt, &c->room->route, 0, c->dirfd, c->path, c->flags & AT_SYMLINK_NOFOLLOW ? LAST_NOT_FOLLOWED : LAST_FOLLOWED);
 
 	if (err)
 		return err;
 	if (c->flags & AT_EMPTY_PATH && rt.kind == ROUTE_SHELF && !*rt.path)
 		rt.magic = rt.dirfd;
-	return exec_route(c, room, &rt, depth);
+	return exec_route(c, &rt, depth);
 }
 
 long exec_path(struct exec_call *c, unsigned depth)
 {
-	struct exec_room *room = room_take(sizeof(*room));
-	long err = room ? exec_in(c, room, depth) : -ENOMEM;
+	long err;
 
-	if (room)
-		room_give(room);
+	c->room = room_take(sizeof(*c->room));
+	if (!c->room)
+		return -ENOMEM;
+	err = exec_in(c, depth);
+	room_give(c->room);
 	return err;
 }
 

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+struct exec_room;
+
 #define EXEC_SCRIPTS 5 /* scripts whose interpreters are scripts, as the kernel has it */
 
 struct exec_call {
@@ -13,6 +15,7 @@ struct exec_call {
 	char *const *argv, *const *envp;
 	int flags; /* AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW */
 	bool early; /* the program may want a library of the shelf's: run/library.h */
+	struct exec_room *room; /* this call's, by exec_path() */
 };
 
 /* Comes back only with what went wrong. */
