@@ -23,6 +23,7 @@ struct scene {
 	struct data_world world;
 	struct inode *file, *source, *scratch;
 	const struct deed *deed;
+	struct step_path path;
 	struct state before, after, found;
 };
 
@@ -353,7 +354,7 @@ static bool scene_run(struct scene *s, unsigned long n)
 	s->scratch = world_file(w);
 	s->deed->make(w, s->file);
 	s->deed->make(w, s->scratch);
-	killed = step_kill(&job, n);
+	killed = step_kill(&job, &s->path, n);
 	if (s->deed == &dropping) {
 		scene_check_dropped(s);
 		return killed;
@@ -381,6 +382,7 @@ static void die_all_over(const struct deed *deed, uint64_t *random)
 	CHECK(kills > 3);
 	inode_put(s.world.self, s.source);
 	world_close(&s.world);
+	step_path_end(&s.path);
 }
 
 static void a_writer_s_death_leaves_each_byte_old_or_new_and_loses_no_page(void **state)

@@ -32,6 +32,7 @@ static void make_file(void *arg)
 static void a_file_in_the_making_never_drops_its_inode_twice(void **state)
 {
 	struct step_job job = {.prepare = warm_up, .run = make_file};
+	struct step_path path = {0};
 	struct segment_options opt = {.size = 16UL << 20, .max_slots = 16};
 	struct who w = {0};
 	char name[TEST_NAME_SIZE];
@@ -50,11 +51,12 @@ static void a_file_in_the_making_never_drops_its_inode_twice(void **state)
 	inode = inode_new(&w, S_IFREG | 0644, 0, 0);
 	CHECK(inode);
 	for (n = 1; killed; n++) {
-		killed = step_kill(&job, n);
+		killed = step_kill(&job, &path, n);
 		slot_reap(w.self);
 		assert_in_range(ref_read(&inode->refs), 1, 2);
 		ref_init(&inode->refs, 1); /* what has leaked is not what this is about */
 	}
+	step_path_end(&path);
 	segment_detach(seg);
 	segment_remove(name, NULL);
 }

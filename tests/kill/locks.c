@@ -53,12 +53,13 @@ static void warm_up(void *arg)
 static void kill_all_over(void (*run)(void *), void (*before)(void), void (*check)(void))
 {
 	struct step_job job = {.prepare = warm_up, .run = run};
+	struct step_path path = {0};
 	uint64_t rng = test_seed();
 	unsigned long n = 1, points = test_scaled(POINTS), length = 64, k;
 
 	if (!step_possible())
 		skip();
-	for (before(); step_kill(&job, length); before()) {
+	for (before(); step_kill(&job, &path, length); before()) {
 		check();
 		length *= 2;
 	}
@@ -66,10 +67,11 @@ static void kill_all_over(void (*run)(void *), void (*before)(void), void (*chec
 	for (k = 0; k < points; k++) {
 		before();
 		n = 1 + (unsigned long)(test_random(&rng) % length);
-		step_kill(&job, n);
+		step_kill(&job, &path, n);
 		check();
 		slot_reap(slot_self(seg));
 	}
+	step_path_end(&path);
 }
 
 /* ---- record locks: another owner's table outlives the process that dies ---------------------------------- */

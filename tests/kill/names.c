@@ -250,7 +250,7 @@ static int64_t settled_inodes(struct who *w)
 }
 
 /* False: the change was done before the n-th instruction. */
-static bool die_once(struct who *w, const char *before, const char *after, unsigned long n)
+static bool die_once(struct who *w, const char *before, const char *after, struct step_path *path, unsigned long n)
 {
 	struct who child;
 	struct step_job job = {child_prepare, child_run, &child};
@@ -259,7 +259,7 @@ static bool die_once(struct who *w, const char *before, const char *after, unsig
 
 	tree_make(w, top);
 	tree_make(w, "/spare");
-	killed = step_kill(&job, n);
+	killed = step_kill(&job, path, n);
 	slot_reap(w->self);
 	CHECK(!segment_poisoned(nw.seg));
 	check_dir(w, top);
@@ -280,15 +280,17 @@ static void die_all_over(const struct deed *d, uint64_t *random)
 	char before[PRINT_SIZE], after[PRINT_SIZE];
 	unsigned long n, kills = 0, stride = max_of(600 / test_scaled(4), 1ul);
 	struct who w = names_who(&nw);
+	struct step_path path = {0};
 
 	deed = d;
 	snprintf(top, sizeof(top), "/top");
 	plan(&w, before, after);
-	for (n = test_random(random) % stride; die_once(&w, before, after, n); n += 1 + test_random(random) % (2 * stride))
+	for (n = test_random(random) % stride; die_once(&w, before, after, &path, n); n += 1 + test_random(random) % (2 * stride))
 		kills++;
 	fprintf(stderr, "%s: %lu deaths over %lu instructions, %lu lost an inode\n", d->name, kills, n, losses);
 	CHECK(losses <= 2 + kills / 10);
 	losses = 0;
+	step_path_end(&path);
 }
 
 static void every_death_leaves_the_tree_before_or_after_the_change(void **state)

@@ -51,16 +51,18 @@ static void must_be_good(const struct deed *d, unsigned long n)
 static void die_all_over(const struct deed *d, uint64_t *random, unsigned stride)
 {
 	struct step_job job = {.prepare = prepare, .run = run, .arg = (void *)(uintptr_t)d};
+	struct step_path path = {0};
 	unsigned long n = 1 + test_random(random) % stride;
 	bool killed = true;
 
 	for (; killed; n += 1 + test_random(random) % (2 * stride)) {
 		tree_make();
-		killed = step_kill(&job, n);
+		killed = step_kill(&job, &path, n);
 		must_be_good(d, n);
 		tree_remove();
 		deaths += killed;
 	}
+	step_path_end(&path);
 }
 
 static void a_death_at_any_instruction_damages_nothing(void **state)

@@ -47,22 +47,29 @@ static bool step_wait(pid_t pid)
 	return false;
 }
 
+/* Runs until it is about to do the instruction at IP; false: it ended before. */
+static bool step_run_to(pid_t pid, unsigned long ip)
+{
+	unsigned long saved = (unsigned long)ptrace(PTRACE_PEEKTEXT, pid, ip, NULL);
+
+	CHECK(!ptrace(PTRACE_POKETEXT, pid, ip, (saved & ~0xffUL) | BREAKPOINT));
+	CHECK(!ptrace(PTRACE_CONT, pid, NULL, NULL));
+	if (!step_wait(pid))
+		return false;
+	CHECK(step_ip(pid) == ip + 1);
+	CHECK(!ptrace(PTRACE_POKETEXT, pid, ip, saved));
+	CHECK(!ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), ip));
+	return true;
+}
+
 /* At a repeated string instruction that has done its first turn: on to its end. */
 static bool step_over_repeat(pid_t pid, unsigned long ip)
 {
 	unsigned long code = (unsigned long)ptrace(PTRACE_PEEKTEXT, pid, ip, NULL);
-	unsigned long next = ip + ((code >> 8 & 0xff) == 0x48 ? 3 : 2);
-	unsigned long saved = (unsigned long)ptrace(PTRACE_PEEKTEXT, pid, next, NULL);
 
 	if ((code & 0xff) != 0xf3)
 		return true; /* a jump to itself */
-	CHECK(!ptrace(PTRACE_POKETEXT, pid, next, (saved & ~0xffUL) | BREAKPOINT));
-	CHECK(!ptrace(PTRACE_CONT, pid, NULL, NULL));
-	if (!step_wait(pid))
-		return false;
-	CHECK(!ptrace(PTRACE_POKETEXT, pid, next, saved));
-	CHECK(!ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), next));
-	return true;
+	return step_run_to(pid, ip + ((code >> 8 & 0xff) == 0x48 ? 3 : 2));
 }
 
 static bool step_on(pid_t pid, bool *repeating)
@@ -80,12 +87,93 @@ static bool step_on(pid_t pid, bool *repeating)
 	return true;
 }
 
+/* ---- the way, as others went it ---------------------------------------------------------------- */
+
+#define TURN 4UL /* steps, for what it costs to go on at a breakpoint */
+
+static void path_add(struct step_path *p, unsigned long ip)
+{
+	struct step_place here = {.ip = ip};
+	unsigned long k = p->n;
+
+	while (k && p->at[k - 1].ip != ip)
+		k--;
+	if (k) /* the rest of a repeated instruction is no turn of its own */
+		here.turn = p->at[k - 1].turn + (k < p->n);
+	if (p->n == p->room) {
+		p->room = p->room ? 2 * p->room : 4096;
+		p->at = realloc(p->at, p->room * sizeof(*p->at));
+		CHECK(p->at);
+	}
+	p->at[p->n++] = here;
+}
+
+void step_path_end(struct step_path *p)
+{
+	free(p->at);
+	*p = (struct step_path){0};
+}
+
+static bool path_repeats(const struct step_path *p, unsigned long k)
+{
+	return p->at[k].ip == p->at[k - 1].ip || p->at[k].ip == p->at[k + 1].ip;
+}
+
+/* The place from which it is least to go to step N; 0: from the start.  What comes after the last place is not known yet. */
+static unsigned long path_near(const struct step_path *p, unsigned long n)
+{
+	unsigned long best = 0, least = n, k, way;
+
+	for (k = p->n < 2 ? 0 : n < p->n - 2 ? n : p->n - 2; k && n - k < least; k--) {
+		way = n - k + TURN * (1 + p->at[k].turn);
+		if (way < least && !path_repeats(p, k)) {
+			best = k;
+			least = way;
+		}
+	}
+	return best;
+}
+
+/* False: it ended before. */
+static bool step_run_ahead(pid_t pid, const struct step_place *to)
+{
+	for (unsigned long turn = 0;; turn++) {
+		bool repeating = false;
+
+		if (!step_run_to(pid, to->ip))
+			return false;
+		if (turn == to->turn)
+			return true;
+		if (!step_on(pid, &repeating) || (repeating && !step_on(pid, &repeating)))
+			return false;
+	}
+}
+
+/* The first N steps; false: it ended before. */
+static bool step_all(pid_t pid, struct step_path *path, unsigned long n)
+{
+	unsigned long k = path_near(path, n);
+	bool repeating = false;
+
+	if (k && !step_run_ahead(pid, &path->at[k])) {
+		path->n = 0; /* another way this time */
+		return false;
+	}
+	for (; k < n; k++) {
+		if (k == path->n)
+			path_add(path, step_ip(pid));
+		if (!step_on(pid, &repeating))
+			return false;
+	}
+	return true;
+}
+
 unsigned long step_last;
 extern const char __executable_start;
 
-bool step_kill(const struct step_job *job, unsigned long n)
+bool step_kill(const struct step_job *job, struct step_path *path, unsigned long n)
 {
-	bool repeating = false;
+	unsigned long known = path->n;
 	pid_t pid;
 
 	fflush(NULL);
@@ -95,9 +183,8 @@ bool step_kill(const struct step_job *job, unsigned long n)
 		step_child(job);
 	if (!step_wait(pid))
 		return false;
-	while (n--)
-		if (!step_on(pid, &repeating))
-			return false;
+	if (!step_all(pid, path, n))
+		return path->n < known;
 	step_last = step_ip(pid) - (unsigned long)&__executable_start;
 	CHECK(!kill(pid, SIGKILL));
 	CHECK(test_wait(pid) == 128 + SIGKILL);
