@@ -128,6 +128,8 @@ int fd_next_open(struct slot *self, struct fd_table *tab, int from);
  * and for the biglock scheme, empty in the others:
  *	scheme_names_enter(self); scheme_names_exit(self);	around every name call (api/)
  */
+#ifndef SHELF_ANY_SCHEME /* this file is compiled once for all schemes */
 #include "fd/lookup.h"
+#endif
 
 #endif
