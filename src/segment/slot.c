@@ -247,13 +247,13 @@ static void slot_occupy(struct segment *seg, struct slot *s)
 
 /* ---- a crowd ---------------------------------------------------------------------------------- */
 
-/* A spare slot that no dead claimer left behind.  acquire: pairs with the release of IDLE below. */
+/* A spare slot that no dead claimer left behind; claimed, since somebody may be sweeping its bags. */
 static struct slot *slot_spare(struct segment *seg)
 {
 	uint32_t k;
 
 	for (k = 1; k <= SEG_SLOTS_SPARE; k++)
-		if (load_acquire(&slot_at(seg, seg->hdr->max_slots + k)->state) != SLOT_LIVE)
+		if (slot_claim_try(seg, slot_at(seg, seg->hdr->max_slots + k)))
 			return slot_at(seg, seg->hdr->max_slots + k);
 	return NULL;
 }
@@ -268,7 +268,7 @@ static void slot_reap_as(struct slot *spare)
 		slot_takeover(spare, max + k);
 	magazines_flush(spare);
 	stock_drain(spare, 0);
-	store_release(&spare->state, SLOT_IDLE); /* pairs with slot_spare */
+	store_release(&spare->state, SLOT_IDLE); /* pairs with slot_claim_try */
 }
 
 /*
@@ -290,7 +290,7 @@ static struct slot *slot_claim_crowded(struct segment *seg)
 		if (spare) {
 			slot_occupy(seg, spare);
 			if (unlikely(gate_shut(seg)))
-				store_release(&spare->state, SLOT_IDLE); /* pairs with slot_spare */
+				store_release(&spare->state, SLOT_IDLE); /* pairs with slot_claim_try */
 			else
 				slot_reap_as(spare);
 		}

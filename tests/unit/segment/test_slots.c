@@ -402,6 +402,30 @@ static void when_all_slots_are_taken_the_dead_make_room(void **state)
 	seg_test_counts();
 }
 
+/* Who sweeps a slot's bags has it claimed for that long, and makes it idle again. */
+static void a_spare_slot_that_is_being_swept_is_nobody_elses(void **state)
+{
+	struct segment_options opt = {.size = 8 << 20, .max_slots = 9};
+	uint32_t held = SLOT_CLAIMING | (uint32_t)syscall(SYS_gettid) << 8;
+	struct slot *got[16], *spare;
+
+	(void)state;
+	assert_int_equal(segment_create(seg_test.name, &opt, &seg_test.seg, why), 0);
+	segment_set_ready(seg());
+	assert_int_equal(test_in_child(crowd_and_die, NULL), 128 + SIGKILL);
+	crowd(1, got); /* the spare slots have memory from here on */
+	assert_non_null(got[0]);
+	spare = slot_by_id(seg(), 10);
+	assert_int_equal(load_relaxed(&spare->state), SLOT_IDLE);
+	assert_int_equal(test_in_child(crowd_and_die, NULL), 128 + SIGKILL);
+	store_relaxed(&spare->state, held);
+	crowd(1, got);
+	assert_non_null(got[0]);
+	assert_int_equal(load_relaxed(&spare->state), held);
+	store_relaxed(&spare->state, SLOT_IDLE);
+	seg_test_counts();
+}
+
 static int no_segment(void **state)
 {
 	(void)state;
@@ -460,6 +484,7 @@ int main(int argc, char **argv)
 		WITH_SEGMENT(what_a_dead_recoverer_had_adopted_is_repaired_before_it_is_given_away),
 		WITH_SEGMENT(every_thread_has_its_own_slot),
 		cmocka_unit_test_setup_teardown(when_all_slots_are_taken_the_dead_make_room, no_segment, seg_test_remove),
+		cmocka_unit_test_setup_teardown(a_spare_slot_that_is_being_swept_is_nobody_elses, no_segment, seg_test_remove),
 		WITH_SEGMENT(slots_of_the_image_before_exec_are_dead),
 	};
 
