@@ -99,7 +99,7 @@ LOCK_NO_ANALYSIS int names_create_epoch(struct who *w, struct walk *k, struct bi
 	struct slot *self = w->self;
 	struct inode *dir = k->parent, *inode;
 	struct dentry *d;
-	uint64_t entries;
+	bool waits;
 	int noted, err = create_check_epoch(w, k, b);
 
 	if (!err)
@@ -119,12 +119,13 @@ LOCK_NO_ANALYSIS int names_create_epoch(struct who *w, struct walk *k, struct bi
 	if (err)
 		goto out_lock;
 	err = create_locked(self, dir, d, &noted, inode, b->keep); /* leaves the section */
-	entries = dir_entries(dir);
+	waits = !err && dentry_waits_locked(dir);
 	names_unlock(self, dir);
 	if (err)
 		goto out;
 	b->inode = inode;
-	dentry_settle(self, dir, entries);
+	if (unlikely(waits))
+		epoch_reclaim(self); /* advances the epoch if it can */
 	return 0;
 
 out_lock:

@@ -268,19 +268,12 @@ static int table_reserve(struct slot *self, struct inode *dir)
 	return 0;
 }
 
-void dentry_settle(struct slot *self, struct inode *dir, uint64_t entries)
+bool dentry_waits_locked(struct inode *dir)
 {
-	struct dir_table *t;
-	uint32_t buckets;
+	struct dir_table *t = load_relaxed(&dir->dir.table); /* relaxed: lock held */
+	uint64_t entries = dir_entries(dir);
 
-	if (likely(entries & 15))
-		return;
-	epoch_enter(self);
-	t = load_acquire(&dir->dir.table); /* pairs with table_publish */
-	buckets = t ? t->buckets : 0;
-	epoch_exit(self);
-	if (buckets && entries > buckets && entries % ALIGN_UP(buckets / 4, 16u) < 16)
-		epoch_reclaim(self); /* advances the epoch if it can */
+	return !(entries & 15) && t && entries > t->buckets && entries % ALIGN_UP(t->buckets / 4, 16u) < 16;
 }
 
 static void table_shrink(struct slot *self, struct inode *dir, struct dir_table *t)

@@ -266,8 +266,11 @@ void dentry_detach_locked(struct slot *self, struct inode *dir, struct dentry *d
 /* Its memory, once, in two parts: from the first on a death does it.  `owner` is self, or a dead thread, whose ledger is to have it. */
 int dentry_retire_note(struct slot *owner, struct dentry *d);
 void dentry_retire_noted(struct slot *self, struct dentry *d, int k);
-/* Outside locks and sections, after a create: a directory that waits for its readers in order to grow helps them along. */
-void dentry_settle(struct slot *self, struct inode *dir, uint64_t entries);
+/*
+ * Lock held, after a create: the directory waits for its readers in order to grow.  Who created helps them along, by
+ * epoch_reclaim() outside of locks, where the directory may be gone already.
+ */
+bool dentry_waits_locked(struct inode *dir);
 uint64_t dir_entries(struct inode *dir);
 size_t dentry_table_bytes(const struct dir_table *t); /* 0: no table has so many buckets */
 
