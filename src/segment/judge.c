@@ -236,7 +236,7 @@ static void judge_numbers(struct judge *j, struct slot *s, uint32_t id)
 
 	if ((s->ino_next > s->ino_end || s->ino_end > end) && judge_fault(j, true, "numbers of inodes that were not given out, slot", id))
 		s->ino_next = s->ino_end = 0;
-	if ((s->batch > SLOT_BATCH_ALL || s->pass > s->batch) && judge_fault(j, true, "a batch that is none, slot", id))
+	if ((s->batch > SLOT_BATCH_ALL || s->pass > SLOT_BATCH_ALL) && judge_fault(j, true, "a batch that is none, slot", id))
 		s->batch = s->pass = 0;
 }
 
