@@ -63,7 +63,11 @@ static inline int who_change(struct who *w, struct shelf_task *t)
 {
 	int err = who_init(w, t);
 
-	return likely(!err) && unlikely(w->self->seg->read_only) ? -EROFS : err;
+	if (likely(!err) && unlikely(w->self->seg->read_only))
+		err = -EROFS;
+	if (likely(!err))
+		epoch_catch_up(w->self);
+	return err;
 }
 
 /* ---- use: a descriptor ------------------------------------------------------------------- */

@@ -54,13 +54,16 @@
  *	reading of e, which A1 wrote after the mark was read, so behind the unlinking (the retirer's fence of C
  *	and the pass's are the two fences of the case).  That holds whatever slot.epoch says, and needs
  *	no fence of any later entry.  It says nothing of objects marked e: who has passed counts as somebody (race F).
+ *	Who claims a slot clears it before SLOT_LIVE; if our look at the state came before that, the new owner is in race G.
  * (I) A thread sleeps: its slot.asleep is ASLEEP, and then its entries fence as with need_fence, the first one of
  *	them waking it: store slot.epoch, exchange asleep for 0, fence.  An advancer that fences,
  *	finds ASLEEP and then slot.epoch 0 or e is in case A with need_fence: should a later section have
  *	entered unfenced, the exchange was after our look at asleep, hence its fence behind ours.
  *	ASLEEP may be stored only when no entry that read 0 is in a store buffer any more: who wants it stores its own
  *	ASLEEP_SOON, then calls membarrier, then turns what it still finds of its own into ASLEEP.  Who enters in between
- *	takes that away.  A death in between leaves a mark that the next one who wants it replaces.
+ *	takes that away.  A death in between leaves a mark that the next one who wants it replaces, or, with the dead one's
+ *	number, finds and turns into ASLEEP: that one has called membarrier behind it as well.  A slot that changes hands
+ *	keeps the mark, and its next owner's first entry wakes.
  *
  * The models of this: model/epoch.pml, model/epoch_pass.pml, model/epoch_relacy.cpp and model/epoch_pass_relacy.cpp.
  */
@@ -72,22 +75,27 @@
 #define BLOCKED_EPOCH(e) ((e) & ((UINT64_C(1) << BLOCKED_EPOCH_BITS) - 1))
 #define NS_PER_MS 1000000
 
+/* Behind a full fence: who claims it later does not count. */
+static bool nobodys(struct slot *s)
+{
+	uint32_t state = load_acquire(&s->state); /* pairs with the release of IDLE, and slot_occupy: race G */
+
+	return state == SLOT_IDLE || state == SLOT_NONE;
+}
+
 /* Behind a full fence: is ours the only slot that anybody has? */
 static bool alone(struct slot *self)
 {
 	uint32_t id = 0;
 	struct slot *s;
 
-	while ((s = slot_each(self->seg, &id))) {
-		uint32_t state = load_acquire(&s->state); /* pairs with the release of IDLE, and slot_occupy: race G */
-
-		if (s != self && state != SLOT_IDLE && state != SLOT_NONE)
+	while ((s = slot_each(self->seg, &id)))
+		if (s != self && !nobodys(s))
 			return false;
-	}
 	return true;
 }
 
-/* Who is in no section is to fence from the next one on: race I.  Before the membarrier, */
+/* Who is in no section is to fence from the next one on: race I.  A slot whose claimer died, too.  Before the membarrier, */
 static void sleep_begin(struct slot *self)
 {
 	uint32_t id = 0;
@@ -96,7 +104,7 @@ static void sleep_begin(struct slot *self)
 	while ((s = slot_each(self->seg, &id))) {
 		uint32_t asleep = load_relaxed(&s->asleep); /* the CAS decides */
 
-		if (s != self && asleep != ASLEEP && !load_relaxed(&s->epoch) && slot_state_of(s) == SLOT_LIVE) /* a hint */
+		if (s != self && asleep != ASLEEP && !load_relaxed(&s->epoch) && !nobodys(s)) /* hints */
 			cas_acq_rel(&s->asleep, &asleep, ASLEEP_SOON(slot_id(self)));
 	}
 }
@@ -179,9 +187,7 @@ static void epoch_blocked(struct slot *self, uint64_t e, uint32_t blocker)
 {
 	if (epoch_blocked_for(epoch_root_of(self), e) < EPOCH_STALL_NS)
 		return;
-	if (epoch_inside(self) || load_relaxed(&self->locker.n_held) || load_relaxed(&self->intent.op)) /* own fields */
-		return;
-	if (!slot_alive(self->seg, blocker))
+	if (epoch_unbound(self) && !slot_alive(self->seg, blocker))
 		slot_takeover(self, blocker);
 }
 
@@ -208,10 +214,9 @@ enum epoch_scan epoch_advance_try(struct slot *self)
 /* Is `s` in the way of leaving e, as far as can be told without interrupting it?  Behind a full fence. */
 static enum epoch_scan passed(struct slot *s, uint64_t e, bool all_fence)
 {
-	uint32_t state = load_acquire(&s->state); /* race G, as in alone() */
 	uint64_t word;
 
-	if (state == SLOT_IDLE || state == SLOT_NONE)
+	if (nobodys(s)) /* first: race G */
 		return EPOCH_NOBODY;
 	if (load_acquire(&s->passed) == e) /* pairs with epoch_pass: race H */
 		return EPOCH_BUSY;

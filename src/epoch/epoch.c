@@ -92,8 +92,26 @@ static void epoch_pressure(struct slot *self)
 	}
 }
 
-/* Seals, and tries to advance as far as what was retired since the last advance is worth. */
-static enum epoch_scan epoch_try(struct slot *self)
+/* The whole batch waits for somebody. */
+static void epoch_stuck(struct slot *self)
+{
+	self->owes = !epoch_unbound(self);
+	if (epoch_crowded(epoch_root_of(self)))
+		epoch_pressure(self);
+}
+
+void epoch_catch_up_slow(struct slot *self)
+{
+	if (!epoch_unbound(self) || self->reclaiming)
+		return;
+	self->owes = 0;
+	epoch_step(self);
+	if (epoch_crowded(epoch_root_of(self)))
+		epoch_pressure(self);
+}
+
+/* Seals, and tries to advance as far as what was retired since the last advance is worth.  *stuck: to no avail. */
+static enum epoch_scan epoch_try(struct slot *self, bool *stuck)
 {
 	uint64_t last = self->bags[BAG_OPEN].epoch;
 	enum epoch_scan result;
@@ -104,19 +122,22 @@ static enum epoch_scan epoch_try(struct slot *self)
 	    self->retired_unmoved >= self->batch) {
 		self->retired_unmoved = 0;
 		result = epoch_advance_try(self);
+		*stuck = result == EPOCH_BLOCKED;
 	}
 	return result;
 }
 
-static void epoch_step_of_batch(struct slot *self)
+/* True: the whole batch waits. */
+static bool epoch_step_of_batch(struct slot *self)
 {
 	uint64_t last = self->bags[BAG_OPEN].epoch;
-	bool nobody = epoch_try(self) == EPOCH_NOBODY;
+	bool stuck = false, nobody = epoch_try(self, &stuck) == EPOCH_NOBODY;
 	uint64_t now = epoch_look(self);
 
 	if (now != last)
 		self->retired_unmoved = 0;
 	bags_free(self, self, nobody ? EPOCH_QUIET : now); /* race F: all was sealed before */
+	return stuck;
 }
 
 static void epoch_batch(struct slot *self)
@@ -124,6 +145,7 @@ static void epoch_batch(struct slot *self)
 	struct epoch_root *root = epoch_root_of(self);
 	uint32_t limit = slot_limit(self->seg);
 	uint64_t left;
+	bool stuck;
 
 	self->batch = max_of(slot_batch(self->seg), min_of(limit, BATCH_MAX));
 	self->pass = min_of(max_of(EPOCH_PASS, limit * PASS_PER_SLOT), self->batch);
@@ -131,11 +153,11 @@ static void epoch_batch(struct slot *self)
 		return;
 	self->retired_unmoved += self->retired_since;
 	self->retired_since = 0;
-	epoch_step_of_batch(self);
+	stuck = epoch_step_of_batch(self);
 	if (load_relaxed(&root->advances) % SWEEP_EVERY == 0) /* about so often */
 		bags_sweep(self, &left);
-	if (unlikely(epoch_crowded(root)))
-		epoch_pressure(self);
+	if (unlikely(stuck))
+		epoch_stuck(self);
 }
 
 /* The rest of an entry, behind its store: what the advancer does not do for us.  Race I in advance.c. */

@@ -17,7 +17,8 @@
  * (EPOCH_PASS objects while nobody need be interrupted; else slot_batch(): 2048 with a few threads, 256 with many) at a time,
  * at the end of the section if they are in one.  While more than EPOCH_WAITING_HIGH
  * objects wait, a retirer that is outside sections and holds no lock is slowed down
- * (EPOCH_PRESSURE_NS a batch at most), and only such a one takes over dead readers' slots.
+ * (EPOCH_PRESSURE_NS a batch at most), and only such a one takes over dead readers' slots; whose batches come due under
+ * locks does so at its next call.
  * A section must not sleep, and may take LOCK_LEAF locks only.
  * Look at it: epoch_stalled() names the reader that keeps the epoch from moving.
  * Limits: a stopped reader inside a section keeps everything retired from then on; nothing but its going on
@@ -107,6 +108,12 @@ void epoch_retire_step(struct slot *self, struct retired *r, enum retire_type ty
 		       uint32_t value);
 /* Is it what the dead thread retired last?  Until bags change. */
 bool epoch_retired_last(struct slot *gone, const struct retired *r);
+/*
+ * Where a call begins that may retire under locks, and may wait itself: what its batches could not do there, taking over a
+ * dead reader's slot and slowing down.
+ */
+static inline void epoch_catch_up(struct slot *self);
+void epoch_catch_up_slow(struct slot *self);
 /* Try to advance and free what is ripe now; objects freed.  Not inside a section. */
 uint64_t epoch_reclaim(struct slot *self);
 /*

@@ -38,4 +38,10 @@ static inline void epoch_exit(struct slot *self)
 	store_release(&self->epoch, 0); /* reads of the section before it; pairs with epoch_scan */
 }
 
+static inline void epoch_catch_up(struct slot *self)
+{
+	if (unlikely(self->owes))
+		epoch_catch_up_slow(self);
+}
+
 #endif

@@ -45,6 +45,13 @@ enum epoch_scan epoch_advance_try(struct slot *self);
  * which interrupts nobody.  EPOCH_BLOCKED: somebody else may be in the way.
  */
 enum epoch_scan epoch_pass(struct slot *self);
+/* Is this thread in the middle of nothing?  Then it may take over another's slot. */
+static inline bool epoch_unbound(const struct slot *self)
+{
+	struct slot *s = (struct slot *)(uintptr_t)self;
+
+	return !epoch_inside(self) && !load_relaxed(&s->locker.n_held) && !load_relaxed(&s->intent.op); /* own fields */
+}
 /* What slot.asleep is once every entry fences; before that it is ASLEEP_SOON, of one who is about to see to it. */
 #define ASLEEP 1u
 #define ASLEEP_SOON(id) ((id) << 1)

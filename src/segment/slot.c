@@ -217,6 +217,7 @@ void slot_forget(struct slot *s)
 	store_relaxed(&s->passed, 0);
 	s->nest = 0;
 	s->reclaiming = 0;
+	s->owes = 0;
 	s->freeing = NULL;
 	for (k = 0; k < SLOT_LEDGER; k++)
 		store_relaxed(&s->ledger[k], 0);

@@ -82,6 +82,7 @@ struct slot {
 	uint32_t reclaiming; /* [o] inside a retire function: what it retires waits for the next batch */
 	atomic_u64 passed; /* [o] outside of sections since the global epoch became this: epoch/advance.c, race H */
 	atomic_u32 asleep; /* not 0: the next entry fences and clears it; set by reclaimers, race I */
+	uint32_t owes; /* [o] a batch came due where nothing may be taken over, and somebody holds it up: epoch_catch_up() */
 
 	/* line 1: who */
 	_Alignas(CACHE_LINE) atomic_u32 state; /* slot_state_of() reads it; changed by CAS */

@@ -55,6 +55,31 @@ static void a_task_whose_process_died_in_its_exit_goes_though_its_slot_is_used_a
 	mem_free(self_of(px), id, 64);
 }
 
+static int dies_in_a_section(struct px *px, void *arg)
+{
+	(void)arg;
+	epoch_enter(self_of(px));
+	raise(SIGKILL);
+	return 0;
+}
+
+/* Whatever a rename retires it retires under locks, where nobody is taken over. */
+static void who_only_renames_takes_a_dead_reader_over(void **state)
+{
+	struct px *px = *state;
+	struct epoch_root *root = epoch_root_of(self_of(px));
+	uint64_t e;
+
+	px_write_file(px->t, "a", "");
+	assert_int_equal(test_wait(px_fork(px, 0, dies_in_a_section, NULL)), 128 + SIGKILL);
+	e = load_relaxed(&root->global);
+	while (load_relaxed(&root->global) < e + 2) {
+		CHECK(shelf_rename(px->t, "a", "b") == 0);
+		CHECK(shelf_rename(px->t, "b", "a") == 0);
+	}
+	assert_int_equal(task_sweep(self_of(px)), 1);
+}
+
 static int lives_on(struct px *px, void *arg)
 {
 	(void)arg;
@@ -93,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PX_TEST(a_task_whose_process_died_in_its_exit_goes_though_its_slot_is_used_again),
+		PX_TEST(who_only_renames_takes_a_dead_reader_over),
 		PX_TEST(a_task_that_was_adopted_meanwhile_is_not_taken_apart),
 		PX_TEST(who_adopts_a_task_that_is_being_swept_is_told),
 	};

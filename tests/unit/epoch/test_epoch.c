@@ -328,6 +328,24 @@ static void too_much_waiting_slows_retirers_down(void **state)
 	assert_int_equal(epoch_barrier(self, SECOND), 0);
 }
 
+static void who_waits_for_a_reader_is_slowed_down_once_a_batch(void **state)
+{
+	pthread_t reader = reader_start();
+	struct epoch_root *root = epoch_root_of(self);
+
+	(void)state;
+	retire_many(self, EPOCH_WAITING_HIGH + 2 * EPOCH_BATCH);
+	while (self->retired_since || self->retired_unmoved)
+		retire_many(self, 1);
+	store_relaxed(&root->blocked, 0);
+	retire_many(self, EPOCH_BATCH - 1);
+	assert_int_equal(load_relaxed(&root->blocked), 0); /* not waited for */
+	retire_many(self, 1);
+	assert_int_not_equal(load_relaxed(&root->blocked), 0);
+	reader_end(reader);
+	assert_int_equal(epoch_barrier(self, SECOND), 0);
+}
+
 /* ---- without interrupting anybody */
 
 /* Does what it is told, once each time. */
@@ -610,6 +628,24 @@ static void *retires_one(void *arg)
 	return NULL;
 }
 
+static void a_slot_whose_sweeper_died_does_not_hinder(void **state)
+{
+	pid_t gone = test_fork(nothing, NULL);
+	struct helper h;
+
+	(void)state;
+	test_wait(gone);
+	helper_start(&h);
+	helper_end(&h); /* its slot is there, and idle */
+	store_relaxed(&h.slot->state, (uint32_t)gone << 8 | SLOT_CLAIMING);
+	retire_many(self, 1);
+	epoch_reclaim(self); /* interrupts it once */
+	seg->membarrier = false;
+	retire_many(self, EPOCH_PASS);
+	assert_int_equal(freed(), EPOCH_PASS + 1);
+	seg->membarrier = true;
+}
+
 static void a_sweeper_killed_in_a_seal_loses_and_doubles_nothing(void **state)
 {
 	struct object *obj = object_make(self);
@@ -650,6 +686,7 @@ int main(void)
 		EPOCH_TEST(a_long_section_is_named),
 		EPOCH_TEST(what_a_departed_thread_left_is_freed),
 		EPOCH_TEST(too_much_waiting_slows_retirers_down),
+		EPOCH_TEST(who_waits_for_a_reader_is_slowed_down_once_a_batch),
 		EPOCH_TEST(threads_that_retire_advance_by_passing),
 		EPOCH_TEST(who_does_not_pass_holds_all_back),
 		EPOCH_TEST(a_section_begun_before_the_pass_of_others_holds_back),
@@ -661,6 +698,7 @@ int main(void)
 		EPOCH_TEST(everybody_fences_from_the_moment_somebody_has_to),
 		EPOCH_TEST(whoever_cannot_fence_others_does_not_advance),
 		EPOCH_TEST(who_is_alone_advances_without_fencing_others),
+		EPOCH_TEST(a_slot_whose_sweeper_died_does_not_hinder),
 		EPOCH_TEST(a_sweeper_killed_in_a_seal_loses_and_doubles_nothing),
 	};
 
