@@ -13,7 +13,7 @@ static int list_check(struct use *u, const void *buf, size_t size)
 		return -ENOTDIR;
 	if (load_acquire(&u->f->inode->flags) & INODE_DEAD) /* pairs with rmdir's store */
 		return -ENOENT;
-	return !buffer_ok(buf, size) || (!buf && size) ? -EFAULT : 0;
+	return buffer_ok(buf, size) ? 0 : -EFAULT;
 }
 
 static ssize_t list_once(struct use *u, void *buf, size_t size)

@@ -101,7 +101,22 @@ static int fcntl_rw_hint(struct use *u, int cmd, uint64_t *hint)
 	return 0;
 }
 
-/* Leases are not kept: nobody would break them for programs beside the library. */
+/* Leases are not kept: nobody would break them for programs beside the library.  So there is none to give back. */
+static int fcntl_set_lease(struct use *u, int type)
+{
+	if (u->f->head.type != FD_TYPE_REG)
+		return -EINVAL;
+	return type == F_UNLCK || (type == F_RDLCK && file_writable(u->f)) ? -EAGAIN : -EINVAL;
+}
+
+/* dnotify: where nothing is asked, nothing is done. */
+static int fcntl_notify(struct use *u, uint32_t events)
+{
+	if (!(events & ~DN_MULTISHOT))
+		return 0;
+	return u->f->head.type == FD_TYPE_DIR ? -EINVAL : -ENOTDIR;
+}
+
 static int fcntl_file(struct use *u, int cmd, uintptr_t arg)
 {
 	switch (cmd) {
@@ -114,17 +129,15 @@ static int fcntl_file(struct use *u, int cmd, uintptr_t arg)
 	case F_GETLEASE:
 		return F_UNLCK;
 	case F_SETLEASE:
-		return -EINVAL;
+		return fcntl_set_lease(u, (int)arg);
 	case F_GETPIPE_SZ:
 	case F_SETPIPE_SZ:
 		return file_ops_of(u->f)->fcntl ? file_ops_of(u->f)->fcntl(&u->w, u->f, cmd, arg) : -EBADF;
 	case F_NOTIFY:
-		return (uint32_t)arg & ~DN_MULTISHOT ? -EINVAL : 0; /* dnotify: nothing asked, nothing done */
+		return fcntl_notify(u, (uint32_t)arg);
 	case F_GET_RW_HINT:
 	case F_SET_RW_HINT:
 		return fcntl_rw_hint(u, cmd, (uint64_t *)arg);
-	case F_CREATED_QUERY_:
-		return -EINVAL; /* not kept */
 	default:
 		return fcntl_owner(u, cmd, arg);
 	}
@@ -138,13 +151,15 @@ static int fcntl_any(struct use *u, int cmd, uintptr_t arg)
 		return (int)load_relaxed(&u->f->flags); /* relaxed: a snapshot */
 	case F_DUPFD_QUERY_:
 		return fcntl_same_file(u, (int)arg);
+	case F_CREATED_QUERY_:
+		return u->f->created;
 	}
 	return u->f->head.type == FD_TYPE_PATH ? -EBADF : fcntl_file(u, cmd, arg);
 }
 
 static bool fcntl_reads(int cmd)
 {
-	return cmd == F_GETFL || cmd == F_DUPFD_QUERY_ || cmd == F_GET_SEALS || cmd == F_GET_RW_HINT;
+	return cmd == F_GETFL || cmd == F_DUPFD_QUERY_ || cmd == F_CREATED_QUERY_ || cmd == F_GET_SEALS || cmd == F_GET_RW_HINT;
 }
 
 int shelf_fcntl(struct shelf_task *t, int fd, int cmd, uintptr_t arg)

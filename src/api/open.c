@@ -316,6 +316,7 @@ static int open_leaving(struct opening *o)
 	if (unlikely(err))
 		goto out_name;
 	file_fill(self, f, found.inode, type);
+	f->created = found.created && !(o->flags & O_TMPFILE_BIT); /* as Linux has it */
 	f->cred_id = cred_id_of(&o->w);
 	if (found.name)
 		opened_set(self, &f->opened, found.name);

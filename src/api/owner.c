@@ -11,6 +11,7 @@
 
 #define OWNER_KIND_SHIFT 32
 #define OWNER_SIG_SHIFT 40
+#define F_GETOWNER_UIDS_ 17
 
 static uint64_t owner_get(struct use *u)
 {
@@ -62,6 +63,17 @@ static int owner_ex(struct use *u, int cmd, struct f_owner_ex *ex)
 	return owner_set(u, (int)ex->type, ex->pid);
 }
 
+/* The real and the effective user who set the owner: not kept. */
+static int owner_uids(struct use *u, uint32_t *uids)
+{
+	if (!uids)
+		return -EFAULT;
+	if ((uint32_t)owner_get(u))
+		return -EINVAL;
+	uids[0] = uids[1] = 0; /* nobody has */
+	return 0;
+}
+
 int fcntl_owner(struct use *u, int cmd, uintptr_t arg)
 {
 	int id = (int)(uint32_t)owner_get(u);
@@ -74,6 +86,8 @@ int fcntl_owner(struct use *u, int cmd, uintptr_t arg)
 	case F_GETOWN_EX:
 	case F_SETOWN_EX:
 		return owner_ex(u, cmd, (struct f_owner_ex *)arg);
+	case F_GETOWNER_UIDS_:
+		return owner_uids(u, (uint32_t *)arg);
 	case F_GETSIG:
 		return (int)(owner_get(u) >> OWNER_SIG_SHIFT & 0xff);
 	case F_SETSIG:

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/copy.h"
+#include "base/fault.h"
 #include "ramfs/names_priv.h"
 
 struct record { /* struct linux_dirent64 */
@@ -27,22 +28,27 @@ _Static_assert(RECORD_NAME == 19, "the kernel's layout");
 struct listing {
 	char *at;
 	size_t left;
+	bool fault; /* what is next cannot be written there */
 };
 
-/* False: no room. */
+/* False: no room, or a bad address. */
 static bool listing_add(struct listing *l, const struct inode *inode, uint64_t next, const char *name, size_t len)
 {
 	size_t bytes = ALIGN_UP(RECORD_NAME + len + 1, (size_t)8);
-	struct record *r = (struct record *)(void *)l->at;
+	_Alignas(8) char room[ALIGN_UP(RECORD_NAME + NAME_MAX + 1, 8)];
+	struct record *r = (struct record *)(void *)room;
 
 	if (bytes > l->left)
 		return false;
-	raw_store64(&r->ino, inode->ino); /* the caller's buffer, of any alignment */
-	raw_store64(&r->next, next);
-	raw_store16(&r->bytes, (uint16_t)bytes);
-	raw_store8(&r->type, (uint8_t)(inode_type(inode) >> 12)); /* IFTODT */
+	r->ino = inode->ino;
+	r->next = (int64_t)next;
+	r->bytes = (uint16_t)bytes;
+	r->type = (uint8_t)(inode_type(inode) >> 12); /* IFTODT */
 	copy_bytes(r->name, name, len);
 	zero_bytes(r->name + len, bytes - RECORD_NAME - len);
+	l->fault = !l->at || copy_to_user(l->at, r, bytes);
+	if (unlikely(l->fault))
+		return false;
 	l->at += bytes;
 	l->left -= bytes;
 	return true;
@@ -96,7 +102,7 @@ static ssize_t list_until(struct inode *dir, uint64_t *pos, void *buf, size_t si
 		return -EINVAL;
 	all = listing_dots(&l, dir, pos) && listing_entries(&l, dir, pos, end);
 	if (!all && l.left == size)
-		return -EINVAL; /* not even one fits */
+		return l.fault ? -EFAULT : -EINVAL; /* not even one fits */
 	return (ssize_t)(size - l.left);
 }
 

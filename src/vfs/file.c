@@ -26,6 +26,7 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 	}
 	/* Relaxed: published by fd_publish. */
 	store_relaxed(&f->flags, flags);
+	f->created = false;
 	f->inode = NULL;
 	store_relaxed(&f->pos, 0);
 	store_relaxed(&f->pos_lock.word, 0);

@@ -378,6 +378,7 @@ struct opened {
 struct file {
 	struct fd_file head; /* type FD_TYPE_REG, _DIR, _PATH, _NODE for inodes of the tree */
 	atomic_u32 flags; /* [a] O_APPEND, O_NONBLOCK, O_DIRECT, O_NOATIME and the access mode */
+	bool created; /* [c] this open made it */
 	struct inode *inode; /* [c] counted */
 	atomic_u64 pos; /* [p] */
 	struct lock pos_lock; /* LOCK_FILEPOS */

@@ -543,6 +543,99 @@ static void bad_addresses_of_structs_are_refused(void)
 	SAY(sendfile(fd, fd, bad, 1));
 	SAY(syscall(SYS_openat2, AT_FDCWD, "f", bad, 24L));
 	SAY(syscall(SYS_close_range, ~0U, ~0U, 0));
+	SAY(syscall(SYS_getdents64, open(".", O_RDONLY | O_DIRECTORY), bad, 4096L));
+	SAY(syscall(SYS_getdents64, open(".", O_RDONLY | O_DIRECTORY), NULL, 8L));
+	SAY(syscall(SYS_getdents64, open(".", O_RDONLY | O_DIRECTORY), NULL, 24L));
+}
+
+/* Half of the buffer is there: what fits into that is listed, and no more. */
+static void a_listing_ends_where_its_memory_ends(void)
+{
+	char *two = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int dir = open(".", O_RDONLY | O_DIRECTORY);
+
+	MUST(two != MAP_FAILED && !munmap(two + 4096, 4096));
+	for (int i = 0; i < 5; i++)
+		make((char[2]){(char)('a' + i)}, O_RDONLY);
+	SAY(syscall(SYS_getdents64, dir, two + 4096 - 60, 200L));
+	SAY(syscall(SYS_getdents64, dir, two + 4096 - 60, 200L));
+	SAY(syscall(SYS_getdents64, dir, two + 4096 - 8, 200L));
+	SAY(syscall(SYS_getdents64, dir, two, 4096L));
+	SAY(syscall(SYS_getdents64, dir, NULL, 4096L));
+}
+
+static void say_rare_commands(int fd)
+{
+	uint32_t uids[2] = {7, 7};
+
+	for (int type = 2; type < 5; type++)
+		SAY(fcntl(fd, F_SETLEASE, type));
+	SAY(fcntl(fd, F_GETLEASE));
+	SAY(fcntl(fd, F_NOTIFY, 0));
+	SAY(fcntl(fd, F_NOTIFY, DN_MULTISHOT));
+	SAY(fcntl(fd, 17 /* F_GETOWNER_UIDS */, NULL));
+	SAY(fcntl(fd, 17, uids));
+	say("uids %u %u", uids[0], uids[1]);
+	SAY(fcntl(fd, 18));
+}
+
+static void rare_commands_of_fcntl(void)
+{
+	int fd = make("f", O_RDWR), dir = open(".", O_RDONLY | O_DIRECTORY);
+
+	say_rare_commands(fd);
+	say_rare_commands(dir);
+	say_rare_commands(open("f", O_PATH));
+	say_rare_commands(40);
+	SAY(fcntl(fd, F_SETLEASE, F_RDLCK));
+	SAY(fcntl(dir, F_SETLEASE, F_RDLCK));
+	SAY(fcntl(fd, F_NOTIFY, DN_ACCESS));
+	SAY(fcntl(open("f", O_PATH), F_NOTIFY, DN_ACCESS));
+}
+
+#define CREATED_QUERY 1028 /* since Linux 6.12 */
+
+static void who_created_a_file_can_ask(void)
+{
+	int fd = open("f", O_CREAT | O_RDWR, 0600);
+
+	if (fcntl(fd, CREATED_QUERY) < 0)
+		return;
+	SAY(fcntl(fd, CREATED_QUERY));
+	SAY(fcntl(dup(fd), CREATED_QUERY));
+	SAY(fcntl(open("f", O_CREAT | O_RDWR, 0600), CREATED_QUERY));
+	SAY(fcntl(open("g", O_CREAT | O_EXCL | O_RDONLY, 0600), CREATED_QUERY));
+	SAY(fcntl(open(".", O_TMPFILE | O_RDWR, 0600), CREATED_QUERY));
+	SAY(fcntl(open(".", O_RDONLY | O_DIRECTORY), CREATED_QUERY));
+	SAY(fcntl(open("f", O_PATH), CREATED_QUERY));
+	SAY(fcntl(40, CREATED_QUERY));
+}
+
+static void unknown_flags_come_before_names(void)
+{
+	const struct timespec bad[2] = {{0, -1}, {0, -1}};
+	int fd = make("f", O_RDWR);
+
+	SAY(linkat(AT_FDCWD, "f", AT_FDCWD, "l", 0x8000));
+	SAY(linkat(40, "f", AT_FDCWD, "l", 0x8000));
+	SAY(linkat(AT_FDCWD, "f", 40, "l", 0x8000));
+	SAY(linkat(AT_FDCWD, "f", AT_FDCWD, "/dev/null/l", 0x8000));
+	SAY(syscall(SYS_linkat, 40, NULL, 40, NULL, 0x8000));
+	SAY(linkat(40, "f", AT_FDCWD, "l", 0));
+	SAY(renameat2(40, "f", AT_FDCWD, "l", 0x8000));
+	SAY(renameat2(AT_FDCWD, "f", 40, "l", RENAME_EXCHANGE | RENAME_NOREPLACE));
+	SAY(renameat2(AT_FDCWD, "f", AT_FDCWD, "/dev/null/l", RENAME_EXCHANGE | RENAME_WHITEOUT));
+	for (int flags = 0; flags <= 0x8000; flags += 0x8000) {
+		SAY(syscall(SYS_utimensat, fd, NULL, NULL, flags));
+		SAY(syscall(SYS_utimensat, fd, NULL, bad, flags));
+		SAY(syscall(SYS_utimensat, AT_FDCWD, NULL, NULL, flags));
+		SAY(syscall(SYS_utimensat, 40, NULL, NULL, flags));
+	}
+	SAY(syscall(SYS_utimensat, fd, NULL, NULL, AT_SYMLINK_NOFOLLOW));
+	SAY(syscall(SYS_utimensat, fd, NULL, NULL, AT_EMPTY_PATH));
+	SAY(syscall(SYS_open_tree, AT_FDCWD, "f", 0x8000));
+	SAY(syscall(SYS_open_tree, AT_FDCWD, "none", 0x40000000));
+	SAY(syscall(SYS_open_tree, 40, NULL, 2));
 }
 
 const struct program_case program_cases[] = {
@@ -559,6 +652,10 @@ const struct program_case program_cases[] = {
 	CASE(odd_reads_and_writes),
 	CASE(holes_are_found_and_made),
 	CASE(bad_addresses_of_structs_are_refused),
+	CASE(a_listing_ends_where_its_memory_ends),
+	CASE(rare_commands_of_fcntl),
+	CASE(who_created_a_file_can_ask),
+	CASE(unknown_flags_come_before_names),
 	CASE(programs_of_old_see_the_same_files),
 	{NULL, NULL, 0},
 };

@@ -217,6 +217,7 @@ static uint64_t fcntl_given(int cmd, uint64_t arg)
 	case F_SET_FILE_RW_HINT:
 		return (uint64_t)user_given(arg, sizeof(uint64_t));
 	case F_GETOWN_EX:
+	case 17: /* F_GETOWNER_UIDS */
 	case F_GET_RW_HINT:
 	case F_GET_FILE_RW_HINT:
 		return user_writable((void *)arg, sizeof(uint64_t)) ? 0 : arg;

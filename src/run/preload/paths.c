@@ -113,8 +113,10 @@ static long do_utimensat(struct shelf_task *t, const uint64_t a[6], const struct
 {
 	if (a[2] && !user_given(a[2], sizeof(struct timespec[2])))
 		return -EFAULT;
-	if (!a[1] || rt->magic >= 0) /* no path: the descriptor itself */
-		return shelf_futimens(t, rt->magic >= 0 ? rt->magic : (int)a[0], PTR(2));
+	if (!a[1]) /* no path: the descriptor itself */
+		return shelf_utimensat(t, (int)a[0], NULL, PTR(2), (int)a[3]);
+	if (rt->magic >= 0)
+		return a[3] & ~(uint64_t)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) ? -EINVAL : shelf_futimens(t, rt->magic, PTR(2));
 	return shelf_utimensat(t, AT_, PTR(2), (int)a[3]);
 }
 

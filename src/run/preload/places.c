@@ -127,12 +127,23 @@ static long two_paths_call(const struct two_paths *tp, const uint64_t a[6], stru
 	return -ELOOP;
 }
 
+/* The kernel looks at flags before it looks at names. */
+static bool flags_are_good(const struct two_paths *tp, unsigned flags)
+{
+	if (tp->links)
+		return !(flags & ~(unsigned)(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH));
+	return !(flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)) &&
+	       !(flags & RENAME_EXCHANGE && flags & (RENAME_NOREPLACE | RENAME_WHITEOUT));
+}
+
 static long serve_two_paths(const struct two_paths *tp, const uint64_t a[6], struct route_room *room)
 {
 	enum route_last last[2] = {LAST_NOT_FOLLOWED, LAST_NOT_FOLLOWED};
 	struct route rt[2];
 	long err;
 
+	if (tp->flags != NONE && !flags_are_good(tp, (unsigned)a[tp->flags]))
+		return -EINVAL;
 	if (tp->links && tp->flags != NONE && a[tp->flags] & AT_SYMLINK_FOLLOW)
 		last[0] = LAST_FOLLOWED;
 	for (int k = 0; k < 2; k++) {

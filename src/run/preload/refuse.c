@@ -6,6 +6,7 @@
  * the kernel's own answer is right, as the placeholder of a number gives EBADF.
  */
 #include <string.h>
+#include <sys/mount.h>
 
 #include "run/preload/calls.h"
 
@@ -42,6 +43,14 @@ static bool call_gives_number(const struct call_info *call)
 	return strchr(call->args, '>');
 }
 
+/* Flags of open_tree that the kernel refuses before it looks for the file. */
+static bool tree_flags_are_bad(unsigned flags)
+{
+	const unsigned known = AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
+
+	return flags & ~known || (flags & AT_RECURSIVE && !(flags & OPEN_TREE_CLONE));
+}
+
 long serve_refused(struct run_regs *r)
 {
 	const struct call_info *call = call_info((long)r->nr);
@@ -50,6 +59,8 @@ long serve_refused(struct run_regs *r)
 	regs_args(r, a);
 	if (attached() && call_has_parked(call, a))
 		return -EBADF;
+	if (r->nr == SYS_open_tree && tree_flags_are_bad((unsigned)a[2]))
+		return -EINVAL;
 	if (call_concerns_shelf(call, a))
 		return -refused_errno((long)r->nr);
 	return call_gives_number(call) ? number_host_call(r) : run_pass(r);
