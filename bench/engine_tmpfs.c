@@ -3,6 +3,7 @@
  * engine_tmpfs.c - the kernel's tmpfs: mounted for this run where the process
  * may (a mount namespace of its own), else a directory below --dir.
  */
+#include <ftw.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/vfs.h>
@@ -23,13 +24,20 @@ static bool mount_own(uint64_t size)
 	return mount("tmpfs", dir, "tmpfs", 0, options) == 0;
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st, (void)kind, (void)where;
+	remove(path);
+	return 0;
+}
+
 static void remove_dir(void)
 {
 	if (!dir[0] || chdir("/") < 0)
 		return;
 	if (mounted)
 		umount(dir); /* could not be detached above */
-	rmdir(dir);
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	dir[0] = 0;
 }
 
