@@ -74,6 +74,8 @@ void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users)
 
 /* Initialise the head; count 1, owned by the caller.  -ENFILE past the segment's limit. */
 int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type);
+/* The same for memory in entry `k` of the ledger (hand.h), where the file is noted instead; on failure it stays there. */
+int fd_file_init_noted(struct slot *self, struct fd_file *file, uint32_t type, int k);
 
 /* The number, which is the caller's alone from now on.  EMFILE, EINVAL, ENOMEM. */
 int fd_reserve(struct slot *self, struct fd_table *tab, int min, uint64_t limit);

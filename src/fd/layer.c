@@ -79,15 +79,23 @@ bool fd_files_full(struct slot *self)
 	return fd_files_open(self->seg) > limit;
 }
 
-int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type)
+int fd_file_init_noted(struct slot *self, struct fd_file *file, uint32_t type, int k)
 {
-	if (!fd_file_counted(self))
-		return -ENFILE;
 	file->retired = (struct retired){0};
 	file->type = type;
 	ref_init(&file->count, 1);
-	fd_note(self, file);
+	if (!fd_file_counted(self))
+		return -ENFILE;
+	if (likely(k >= 0)) /* read after our death: memory until now, from now on a file */
+		store_release(&self->ledger[k], FD_LEDGER ? (uint64_t)(uintptr_t)file | LEDGER_FILE : 0);
+	else
+		fd_note(self, file);
 	return 0;
+}
+
+int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type)
+{
+	return fd_file_init_noted(self, file, type, -1);
 }
 
 /* A type nobody registered here (another program's) has nothing of this process to release. */

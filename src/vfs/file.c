@@ -7,6 +7,7 @@
  * Death: the file's reference is its table's (fd/); between file_new() and fd_publish() its maker may note
  * it in the ledger.
  */
+#include "segment/hand.h"
 #include "vfs/vfs_priv.h"
 
 #include <sys/inotify.h>
@@ -15,13 +16,13 @@ _Static_assert(sizeof(struct file) <= 128, "CACHE_128");
 
 struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 {
-	/* Not in the ledger before fd_file_init(): no store to what others see is in between (docs/testing.md). */
-	struct file *f = cache_alloc(self, CACHE_128);
+	int k;
+	struct file *f = cache_alloc_noted(self, CACHE_128, &k);
 
-	*err = f ? fd_file_init(self, &f->head, FD_TYPE_NONE) : -ENOSPC;
+	*err = f ? fd_file_init_noted(self, &f->head, FD_TYPE_NONE, k) : -ENOSPC;
 	if (*err) {
 		if (f)
-			cache_free(self, CACHE_128, f);
+			cache_free_noted(self, CACHE_128, f, k);
 		return NULL;
 	}
 	/* Relaxed: published by fd_publish. */
