@@ -20,6 +20,7 @@ static inline void epoch_enter_root(struct slot *self, struct epoch_root *root)
 	/* relaxed: the first seen late is covered by the hand-over in attach.c, the second by race I in advance.c */
 	if (unlikely(load_relaxed(&root->need_fence) | load_relaxed(&self->asleep)))
 		epoch_enter_fenced(self);
+	fence_compiler(); /* what follows is not read before these looks, either */
 }
 
 static inline void epoch_enter(struct slot *self)

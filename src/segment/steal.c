@@ -15,8 +15,8 @@
  * steal has busy == 0, so they cannot wait for each other.  A thief takes its own steal
  * first, and waits for it while it holds no other; so nobody steals from thieves, and two of
  * them cannot wait for each other's stocks.
- * Limits: objects in other threads' magazines stay there (at most 220 KiB a thread, less in a
- * small segment), and so do the pages that threads reserved.
+ * Limits: objects in other threads' magazines stay there (at most 1.6 MiB a thread where threads are few,
+ * less in a small segment), and so do the pages that threads reserved.
  */
 #include <linux/membarrier.h>
 
