@@ -13,7 +13,7 @@
  *	-DBROKEN=3	the dentry is linked into the chain without release
  *	-DBROKEN=4	name_seq ends before the old name is gone
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -154,9 +154,5 @@ struct names_test : rl::test_suite<names_test, LOOKERS + 1> {
 
 int main()
 {
-	rl::test_params p;
-
-	p.search_type = rl::random_scheduler_type;
-	p.iteration_count = 200000;
-	return rl::simulate<names_test>(p) ? 0 : 1;
+	return simulate<names_test>(200000);
 }

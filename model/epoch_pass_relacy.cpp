@@ -11,7 +11,7 @@
  *	-DBROKEN=3	the entry that wakes does not fence
  *	-DBROKEN=4	the pass comes while the section still lasts
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -132,9 +132,5 @@ struct epoch_pass_test : rl::test_suite<epoch_pass_test, 4> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.search_type = rl::random_scheduler_type;
-	params.iteration_count = 400000;
-	return rl::simulate<epoch_pass_test>(params) ? 0 : 1;
+	return simulate<epoch_pass_test>(400000);
 }

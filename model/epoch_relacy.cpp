@@ -10,7 +10,7 @@
  *	-DBROKEN=3	freed at mark + 1
  *	-DBROKEN=4	no fence between unlinking and reading the mark
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -93,9 +93,5 @@ struct epoch_test : rl::test_suite<epoch_test, READERS + 2> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.search_type = rl::random_scheduler_type;
-	params.iteration_count = 300000;
-	return rl::simulate<epoch_test>(params) ? 0 : 1;
+	return simulate<epoch_test>(300000);
 }

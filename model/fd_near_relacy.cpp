@@ -22,7 +22,7 @@
  *	-DBROKEN=6	dup2 takes the word by a load and a store, as it might under a lock
  *	-DBROKEN=7	close gives the number back before it has the file in its hands: 0 in place of moving
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -200,8 +200,5 @@ struct near_words : rl::test_suite<near_words, 4> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.iteration_count = 60000;
-	return rl::simulate<near_words>(params) ? 0 : 1;
+	return simulate<near_words>(60000);
 }

@@ -25,7 +25,7 @@
  *			neither the add nor the recheck need see what came before it.  So files that
  *			are reused at once would need a release there; the library frees through the epoch.
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -194,8 +194,5 @@ struct slots : rl::test_suite<slots, 4> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.iteration_count = 30000;
-	return rl::simulate<slots>(params) ? 0 : 1;
+	return simulate<slots>(30000);
 }

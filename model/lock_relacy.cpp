@@ -10,7 +10,7 @@
  *	-DBROKEN=2	taken after a sleep without the waiters' bit
  *	-DBROKEN=3	the recoverer hands on the lock without a release
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -117,9 +117,5 @@ struct lock_test : rl::test_suite<lock_test, THREADS> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.search_type = rl::random_scheduler_type;
-	params.iteration_count = 300000;
-	return rl::simulate<lock_test>(params) ? 0 : 1;
+	return simulate<lock_test>(300000);
 }

@@ -7,7 +7,7 @@
  *	-DBROKEN=1	the root is published relaxed
  *	-DBROKEN=2	the reader loads the root relaxed
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -64,9 +64,5 @@ struct radix_test : rl::test_suite<radix_test, 2> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.search_type = rl::random_scheduler_type;
-	params.iteration_count = 200000;
-	return rl::simulate<radix_test>(params) ? 0 : 1;
+	return simulate<radix_test>(200000);
 }

@@ -6,7 +6,7 @@
  *	-DBROKEN=2	the words are loaded relaxed
  *	-DBROKEN=3	the end is stored relaxed and the words too
  */
-#include <relacy/relacy.hpp>
+#include "simulate.hpp"
 
 #ifndef BROKEN
 #define BROKEN 0
@@ -58,9 +58,5 @@ struct seqcount_test : rl::test_suite<seqcount_test, 2> {
 
 int main()
 {
-	rl::test_params params;
-
-	params.search_type = rl::random_scheduler_type;
-	params.iteration_count = 300000;
-	return rl::simulate<seqcount_test>(params) ? 0 : 1;
+	return simulate<seqcount_test>(300000);
 }

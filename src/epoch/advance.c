@@ -191,10 +191,17 @@ static void epoch_blocked(struct slot *self, uint64_t e, uint32_t blocker)
 		slot_takeover(self, blocker);
 }
 
+/* Nobody is in the way.  release: the exits that were seen; pairs with the loads of global before freeing. */
+static void epoch_leave(struct epoch_root *root, uint64_t e)
+{
+	if (cas_acq_rel(&root->global, &e, e + 1))
+		add_relaxed(&root->advances, 1u); /* statistics */
+}
+
 enum epoch_scan epoch_advance_try(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
-	uint64_t e = load_acquire(&root->global); /* pairs with the CAS below: A2 begins behind A1 */
+	uint64_t e = load_acquire(&root->global); /* pairs with epoch_leave: A2 begins behind A1 */
 	enum epoch_scan result;
 	uint32_t blocker = 0;
 
@@ -205,9 +212,7 @@ enum epoch_scan epoch_advance_try(struct slot *self)
 		epoch_blocked(self, e, blocker);
 		return result;
 	}
-	/* release: the exits that the scan saw; pairs with the loads of global before freeing */
-	if (cas_acq_rel(&root->global, &e, e + 1))
-		add_relaxed(&root->advances, 1u); /* statistics */
+	epoch_leave(root, e);
 	return result;
 }
 
@@ -248,15 +253,15 @@ enum epoch_scan epoch_pass(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
 	bool all_fence = load_acquire(&root->need_fence) == EPOCH_FENCE_DONE; /* pairs with epoch_use_fence */
-	uint64_t e = load_acquire(&root->global); /* pairs with the CAS below: A2 begins behind A1 */
+	uint64_t e = load_acquire(&root->global); /* pairs with epoch_leave: A2 begins behind A1 */
 	enum epoch_scan result;
 
 	shelf_assert(!epoch_inside(self));
 	fence_full(); /* of the pass: race H; and of the advance: races A, G, I */
 	store_release(&self->passed, e); /* reads of the sections before it; pairs with passed() */
 	result = passed_all(self, e, all_fence);
-	if (result != EPOCH_BLOCKED && cas_acq_rel(&root->global, &e, e + 1)) /* as in epoch_advance_try */
-		add_relaxed(&root->advances, 1u); /* statistics */
+	if (result != EPOCH_BLOCKED)
+		epoch_leave(root, e);
 	return result;
 }
 

@@ -76,7 +76,7 @@ static bool epoch_crowded(struct epoch_root *root)
 	return load_relaxed(&root->waiting) > EPOCH_WAITING_HIGH; /* a rough limit */
 }
 
-/* Too much waits: slow down, but not where others would wait for us. */
+/* If too much waits: slow down, but not where others would wait for us. */
 static void epoch_pressure(struct slot *self)
 {
 	struct epoch_root *root = epoch_root_of(self);
@@ -96,8 +96,7 @@ static void epoch_pressure(struct slot *self)
 static void epoch_stuck(struct slot *self)
 {
 	self->owes = !epoch_unbound(self);
-	if (epoch_crowded(epoch_root_of(self)))
-		epoch_pressure(self);
+	epoch_pressure(self);
 }
 
 void epoch_catch_up_slow(struct slot *self)
@@ -106,8 +105,7 @@ void epoch_catch_up_slow(struct slot *self)
 		return;
 	self->owes = 0;
 	epoch_step(self);
-	if (epoch_crowded(epoch_root_of(self)))
-		epoch_pressure(self);
+	epoch_pressure(self);
 }
 
 /* Seals, and tries to advance as far as what was retired since the last advance is worth.  *stuck: to no avail. */

@@ -156,7 +156,7 @@ static void a_death_at_any_store_leaves_a_call_done_or_not_done(void **state)
 /* Every store of the recovery, after deaths at stores that are far apart. */
 static void a_recovery_that_dies_is_recovered(void **state)
 {
-	uint64_t random = test_seed(), stride = test_scaled(1) > 1 ? 1 : 24, pairs = 0, n, m;
+	uint64_t random = test_seed(), stride = test_scaled(1) > 1 ? 1 : 12, pairs = 0, n, m;
 	struct plan p;
 	unsigned k;
 

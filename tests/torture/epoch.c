@@ -201,7 +201,9 @@ static void end(void)
 	munmap(sh, sizeof(*sh));
 }
 
-static void run_threads(uint64_t *seed)
+typedef void *thread_fn(void *);
+
+static void run_threads_of(uint64_t *seed, thread_fn *reads, thread_fn *writes)
 {
 	pthread_t thread[READERS + WRITERS];
 	uint64_t seeds[READERS + WRITERS];
@@ -209,13 +211,18 @@ static void run_threads(uint64_t *seed)
 
 	for (i = 0; i < READERS + WRITERS; i++) {
 		seeds[i] = test_random(seed);
-		CHECK(!pthread_create(&thread[i], NULL, i < READERS ? reader : writer, &seeds[i]));
+		CHECK(!pthread_create(&thread[i], NULL, i < READERS ? reads : writes, &seeds[i]));
 	}
 	for (i = READERS; i < READERS + WRITERS; i++)
 		pthread_join(thread[i], NULL);
 	store_release(&sh->stop, 1);
 	for (i = 0; i < READERS; i++)
 		pthread_join(thread[i], NULL);
+}
+
+static void run_threads(uint64_t *seed)
+{
+	run_threads_of(seed, reader, writer);
 }
 
 static void threads_never_see_a_freed_object(void **state)
@@ -252,21 +259,11 @@ static void writers_alone_free_by_passing_and_never_see_a_freed_object(void **st
 
 static void sleepers_wake_in_time(void **state)
 {
-	uint64_t seed = test_seed(), seeds[READERS + WRITERS];
-	pthread_t thread[READERS + WRITERS];
-	unsigned i;
+	uint64_t seed = test_seed();
 
 	(void)state;
 	begin();
-	for (i = 0; i < READERS + WRITERS; i++) {
-		seeds[i] = test_random(&seed);
-		CHECK(!pthread_create(&thread[i], NULL, i < READERS ? seldom_reader : writer_that_reads, &seeds[i]));
-	}
-	for (i = READERS; i < READERS + WRITERS; i++)
-		pthread_join(thread[i], NULL);
-	store_release(&sh->stop, 1);
-	for (i = 0; i < READERS; i++)
-		pthread_join(thread[i], NULL);
+	run_threads_of(&seed, seldom_reader, writer_that_reads);
 	end();
 }
 

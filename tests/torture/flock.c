@@ -13,7 +13,7 @@
 
 #include "vfs/flock_priv.h"
 
-enum { BYTES = 32, THREADS = 4, PROCESSES = 3, STEPS = 5000 };
+enum { BYTES = 32, THREADS = 4, PROCESSES = 3, STEPS = 20000 };
 
 static struct segment *seg;
 static struct file *file;
