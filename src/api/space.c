@@ -5,17 +5,6 @@
 
 #include "api/api.h"
 
-/*
- * truncate() of a file without pages to the size it has leaves the times alone on tmpfs; with pages, or by
- * ftruncate() or O_TRUNC, they are set.
- */
-static bool truncate_changes_nothing(struct inode *inode, off_t length)
-{
-	/* acquire: pairs with the writer's store; a size that changes at this moment is as good before as after */
-	return load_acquire(&inode->size) == (uint64_t)length && !load_acquire(&inode->file.page_count) &&
-	       !(load_relaxed(&inode->mode) & (S_ISUID | S_ISGID));
-}
-
 static int truncate_inode(struct who *w, struct inode *inode, off_t length)
 {
 	int err;
@@ -25,9 +14,7 @@ static int truncate_inode(struct who *w, struct inode *inode, off_t length)
 	epoch_enter(w->self);
 	err = inode_permission_epoch(w, inode, MAY_WRITE);
 	epoch_exit(w->self);
-	if (!err && !truncate_changes_nothing(inode, length))
-		err = ramfs_truncate(w, inode, (uint64_t)length);
-	return err;
+	return err ? err : ramfs_truncate_named(w, inode, (uint64_t)length);
 }
 
 int shelf_truncate(struct shelf_task *t, const char *path, off_t length)

@@ -76,6 +76,11 @@ size_t ramfs_overwrite_epoch(struct slot *self, struct inode *inode, const void 
 ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t *pos,
 		    size_t total, unsigned flags);
 int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length);
+/*
+ * As truncate() does: of a file without pages to the size it has it leaves the times alone, as tmpfs does; with pages, or by
+ * ftruncate() or O_TRUNC, they are set.  Set-ID bits and capabilities go in any case.
+ */
+int ramfs_truncate_named(struct who *w, struct inode *inode, uint64_t length);
 int ramfs_fallocate(struct who *w, struct inode *inode, int mode, uint64_t off, uint64_t len);
 int64_t ramfs_seek_epoch(struct slot *self, struct inode *inode, uint64_t off, int whence); /* SEEK_DATA, SEEK_HOLE: or -ENXIO */
 ssize_t ramfs_copy_range(struct who *w, struct inode *in, uint64_t in_pos, struct inode *out, uint64_t *out_pos,

@@ -26,7 +26,8 @@ void truncate_tail_locked(struct slot *self, struct inode *inode, uint64_t lengt
 					data_pages_of(length), DATA_INDEX_END));
 }
 
-int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
+/* NAMED, and to the size it has, without pages: the times stay as they are. */
+static int truncate_as(struct who *w, struct inode *inode, uint64_t length, bool named)
 {
 	struct slot *self = w->self;
 	uint64_t arg[] = {(uintptr_t)inode, length}, size, now;
@@ -44,7 +45,10 @@ int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
 		data_zero_tail(inode, size, length);
 	intent_begin(self, INTENT_TRUNCATE, ARRAY_SIZE(arg), arg);
 	seq_write_begin(&inode->seq);
-	data_changed_locked(w, inode, now);
+	if (named && length == size && !load_relaxed(&inode->file.page_count)) /* lock held */
+		attr_kill_suid_locked(w, inode);
+	else
+		data_changed_locked(w, inode, now);
 	tracked_store(&inode->size, length);
 	seq_write_end(&inode->seq);
 	if (length <= size) /* equal: what was allocated behind the end goes, as on tmpfs */
@@ -52,6 +56,16 @@ int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
 	intent_end(self);
 	lock_release(&inode->lock, &self->locker, LOCK_INODE);
 	return 0;
+}
+
+int ramfs_truncate(struct who *w, struct inode *inode, uint64_t length)
+{
+	return truncate_as(w, inode, length, false);
+}
+
+int ramfs_truncate_named(struct who *w, struct inode *inode, uint64_t length)
+{
+	return truncate_as(w, inode, length, true);
 }
 
 /*

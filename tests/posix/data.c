@@ -363,6 +363,32 @@ static uint64_t used_pages(struct px *px)
 }
 
 /* Names, inodes, the directory's hash and index, everything: by the pages that are gone. */
+static void a_truncate_to_the_same_size_keeps_the_times_and_takes_set_id_away(void **state)
+{
+	struct px *px = *state;
+	const struct timespec times[2] = {{5, 6}, {7, 8}};
+	struct stat before, after;
+
+	px_write_file(px->t, "f", "");
+	assert_int_equal(shelf_chown(px->t, "f", 1000, 1000), 0);
+	assert_int_equal(shelf_chmod(px->t, "f", 06777), 0);
+	assert_int_equal(shelf_utimensat(px->t, AT_FDCWD, "f", times, 0), 0);
+	assert_int_equal(shelf_stat(px->t, "f", &before), 0);
+	assert_int_equal(shelf_truncate(px->t, "f", 0), 0);
+	assert_int_equal(shelf_stat(px->t, "f", &after), 0);
+	assert_int_equal(after.st_mode & 07777, 06777); /* root may keep them */
+	assert_memory_equal(&after.st_mtim, &before.st_mtim, sizeof(after.st_mtim));
+	assert_memory_equal(&after.st_ctim, &before.st_ctim, sizeof(after.st_ctim));
+	px_become(px->t, 1000, 1000);
+	assert_int_equal(shelf_truncate(px->t, "f", 0), 0);
+	assert_int_equal(shelf_stat(px->t, "f", &after), 0);
+	assert_int_equal(after.st_mode & 07777, 0777);
+	assert_memory_equal(&after.st_mtim, &before.st_mtim, sizeof(after.st_mtim));
+	assert_int_equal(shelf_truncate(px->t, "f", 1), 0);
+	assert_int_equal(shelf_stat(px->t, "f", &after), 0);
+	assert_true(after.st_mtim.tv_sec > 7);
+}
+
 static void an_empty_file_costs_512_bytes_and_a_byte_one_page_more(void **state)
 {
 	enum { FILES = 20000, PAGE = 4096 };
@@ -463,6 +489,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PX_TEST(a_write_takes_file_capabilities_away),
+		PX_TEST(a_truncate_to_the_same_size_keeps_the_times_and_takes_set_id_away),
 		PX_TEST(an_empty_file_costs_512_bytes_and_a_byte_one_page_more),
 		PX_TEST(appended_lines_of_four_processes_stay_whole),
 		PX_TEST(an_append_lands_at_the_end_as_it_is),
