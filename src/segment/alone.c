@@ -53,9 +53,13 @@ static bool slot_counts(struct segment *seg, struct slot *s, uint32_t id)
 bool segment_alone_begin(struct slot *self)
 {
 	struct seg_local *sl = slot_local(self);
+	struct slots_hidden hidden;
 	uint32_t none = 0, id = 0;
 	struct slot *s;
 
+	slots_look_hidden(self, &hidden);
+	if (hidden.alive)
+		return false;
 	gate_shut(self->seg); /* opens a dead one's */
 	/* A full fence: pairs with the claimer's CAS.  One that is ours already was shut by damage: this thread is not alone yet. */
 	if (!cas_acq_rel(&sl->alloc->gate, &none, slot_id(self)) && none != slot_id(self))

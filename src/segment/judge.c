@@ -248,11 +248,22 @@ static void judge_idle(struct judge *j, struct slot *s, uint32_t id)
 	judge_numbers(j, s, id);
 }
 
+/* Whoever frees memory waits for those that it knows of. */
+static void judge_hidden(struct judge *j)
+{
+	struct slots_hidden hidden;
+
+	slots_look_hidden(j->self, &hidden);
+	if ((hidden.last || hidden.spare) && judge_fault(j, true, "fewer slots than are somebody's, last", hidden.last))
+		slots_make_known(j->self->seg, &hidden);
+}
+
 void judge_slots(struct judge *j)
 {
 	struct slot *s;
 	uint32_t id = 0;
 
+	judge_hidden(j);
 	judge_own(j);
 	while ((s = slot_each(j->self->seg, &id))) {
 		enum slot_state state = slot_state_of(s);

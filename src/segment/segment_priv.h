@@ -255,6 +255,14 @@ void slot_forget(struct slot *s); /* but for its bags it is empty from now on */
 bool slot_unclaim_dead(struct segment *seg, struct slot *s);
 /* Whose slot it is that the claimer of `s`, if that is dead, has itself and nobody took over; 0: nobody's. */
 uint32_t slot_unsettled_claimer(struct segment *seg, struct slot *s);
+/* Slots that are somebody's, and the segment says that it has fewer: damage, for a slot is counted before it is claimed. */
+struct slots_hidden {
+	uint32_t last; /* of the ordinary ones; 0: none */
+	bool spare;
+	bool alive; /* and one of them may be a living thread's */
+};
+void slots_look_hidden(struct slot *self, struct slots_hidden *out);
+void slots_make_known(struct segment *seg, const struct slots_hidden *hidden);
 void slots_detach(struct segment *seg);
 void slots_disown(struct segment *seg); /* those of this process's image before exec are nobody's */
 void slots_setup(void);

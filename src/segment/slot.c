@@ -47,6 +47,14 @@ uint32_t slot_limit(const struct segment *seg)
 	return load_acquire(&seg_local(seg)->alloc->slots_made); /* pairs with slot_extend */
 }
 
+/* slot_each() comes by it. */
+static bool slot_known(struct segment *seg, uint32_t id)
+{
+	uint32_t max = seg->hdr->max_slots;
+
+	return id <= max ? id <= slot_limit(seg) : id <= max + load_acquire(&seg_local(seg)->alloc->spares_made); /* pairs as below */
+}
+
 struct slot *slot_each(struct segment *seg, uint32_t *id)
 {
 	uint32_t max = seg->hdr->max_slots;
@@ -59,16 +67,75 @@ struct slot *slot_each(struct segment *seg, uint32_t *id)
 	return slot_at(seg, *id);
 }
 
-bool slot_alive(struct segment *seg, uint32_t id)
+static bool slot_holder_alive(struct slot *s)
 {
-	struct slot *s = slot_by_id(seg, id);
-
 	/* A slot that is being claimed counts as alive: nobody depends on it yet. */
-	if (!s || slot_state_of(s) == SLOT_IDLE || slot_state_of(s) == SLOT_NONE)
+	if (slot_state_of(s) == SLOT_IDLE || slot_state_of(s) == SLOT_NONE)
 		return false;
 	return slot_state_of(s) == SLOT_CLAIMING ||
 	       slot_thread_exists(load_relaxed(&s->pid), load_relaxed(&s->tid), /* ordered by the state */
 				  load_relaxed(&s->start_time));
+}
+
+bool slot_alive(struct segment *seg, uint32_t id)
+{
+	struct slot *s = slot_by_id(seg, id);
+
+	return s && slot_holder_alive(s);
+}
+
+/*
+ * The next id, up to `last`, whose page in the file holds something; 0: none, or the file cannot be looked at.  A page that
+ * nobody ever wrote is not touched: that would give it memory.
+ */
+static uint32_t slot_next_written(struct segment *seg, int fd, uint32_t id, uint32_t last)
+{
+	long base = (long)seg->hdr->slots_at, at;
+
+	if (id >= last)
+		return 0;
+	at = sys_call3(SYS_lseek, fd, base + (long)id * (long)PAGE_BYTES, SEEK_DATA);
+	return at >= 0 && at < base + (long)last * (long)PAGE_BYTES ? (uint32_t)((at - base) / (long)PAGE_BYTES) + 1 : 0;
+}
+
+static void slot_look_hidden(struct slot *self, uint32_t id, struct slots_hidden *out)
+{
+	struct segment *seg = self->seg;
+	struct slot *s = slot_at(seg, id);
+
+	/* The state first: whoever claimed the slot had seen that it is there. */
+	if (s == self || slot_state_of(s) == SLOT_NONE || slot_known(seg, id))
+		return;
+	out->alive |= slot_holder_alive(s);
+	if (id <= seg->hdr->max_slots)
+		out->last = max_of(out->last, id);
+	else
+		out->spare = true;
+}
+
+void slots_look_hidden(struct slot *self, struct slots_hidden *out)
+{
+	struct segment *seg = self->seg;
+	uint32_t id = slot_limit(seg), last = seg->hdr->max_slots + SEG_SLOTS_SPARE;
+	int fd = segment_open_file(seg);
+
+	*out = (struct slots_hidden){.last = 0};
+	while (fd >= 0 && (id = slot_next_written(seg, fd, id, last)))
+		slot_look_hidden(self, id, out);
+	if (fd >= 0)
+		sys_call3(SYS_close, fd, 0, 0);
+	if (!slot_known(seg, slot_id(self)))
+		out->last = max_of(out->last, slot_id(self)); /* never a spare one: they are given back at once */
+}
+
+void slots_make_known(struct segment *seg, const struct slots_hidden *hidden)
+{
+	struct alloc_state *a = seg_local(seg)->alloc;
+
+	if (hidden->last)
+		store_release(&a->slots_made, hidden->last); /* release, both: pairs with slot_each */
+	if (hidden->spare)
+		store_release(&a->spares_made, SEG_SLOTS_SPARE);
 }
 
 /*

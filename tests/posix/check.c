@@ -212,6 +212,52 @@ static void while_others_have_the_shelf_nothing_is_taken_back(void **state)
 	is_mended(0, 1, "1 objects are nobody's");
 }
 
+/* The number of slots, one too small to have the last in it. */
+static void forget_slots_from(const struct slot *first)
+{
+	store_release(&slot_local(self)->alloc->slots_made, slot_id(first) - 1);
+}
+
+static void a_living_thread_is_there_whatever_the_number_of_slots_says(void **state)
+{
+	struct shelf_check_report r;
+	pthread_t thread;
+
+	(void)state;
+	store_release(&stage, 0); /* these pair with the loads in other() */
+	assert_int_equal(pthread_create(&thread, NULL, other, NULL), 0);
+	while (!load_acquire(&stage))
+		usleep(1000);
+	forget_slots_from(self);
+	r = verify(SHELF_VERIFY_REPAIR);
+	assert_false(r.alone);
+	store_release(&stage, 2);
+	pthread_join(thread, NULL);
+	is_mended(1, 0, "fewer slots than are somebody's");
+	assert_int_equal(slot_limit(self->seg), 2);
+}
+
+static int die_with_a_slot(void *arg)
+{
+	struct shelf *mine;
+
+	(void)arg;
+	CHECK(shelf_attach(name, 0, &mine, NULL) == 0);
+	CHECK(slot_id(slot_self((struct segment *)(void *)mine)) == 2);
+	raise(SIGKILL);
+	return 0;
+}
+
+static void slots_of_the_dead_that_are_not_counted_are_found(void **state)
+{
+	(void)state;
+	assert_int_equal(test_in_child(die_with_a_slot, NULL), 128 + SIGKILL);
+	store_release(&slot_local(self)->alloc->slots_made, 1);
+	is_mended(1, 0, "fewer slots than are somebody's");
+	assert_int_equal(slot_limit(self->seg), 2);
+	assert_int_equal(slot_state_of(slot_by_id(self->seg, 2)), SLOT_IDLE);
+}
+
 static void *comer(void *arg)
 {
 	(void)arg;
@@ -404,6 +450,8 @@ int main(void)
 		CASE(an_inode_that_no_name_and_no_file_holds_goes_with_its_pages),
 		CASE(a_pointer_that_leads_nowhere_is_not_followed),
 		CASE(while_others_have_the_shelf_nothing_is_taken_back),
+		CASE(a_living_thread_is_there_whatever_the_number_of_slots_says),
+		CASE(slots_of_the_dead_that_are_not_counted_are_found),
 		CASE(who_comes_meanwhile_waits_for_the_end),
 		CASE(a_gate_that_a_dead_process_shut_is_opened),
 		CASE(a_lock_that_is_nobody_s_is_told_and_freed),
