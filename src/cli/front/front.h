@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <shelf/shelf.h>
 
@@ -66,7 +67,21 @@ long front_listen(char key[RUN_KEY + 1]);
 int front_keep(long pid, long listener, const struct run *r, const char *segment);
 /* STATUS as ours: what ended the program ends us, without another core file. */
 int front_pass_on(int status);
-/* Keys reach the program as well: it decides, we wait for it. */
-void front_leave_keys(void);
+
+/* signals.c: those that are passed on to the program are held from before it starts... */
+void front_hold_signals(void);
+/* ...but in itself, */
+void front_give_mask_back(void);
+/* have somebody to go to once it is there, */
+void front_pass_signals_to(long pid);
+/* come in where we wait, by this mask or from here on, */
+uint64_t front_waiting_mask(void);
+void front_let_signals_in(void);
+/* and are of no use after its end. */
+void front_keep_signals_out(void);
+/* The action, and what it was. */
+uintptr_t front_set_signal(int sig, uintptr_t handler);
+/* Comes back if the signal ends nobody. */
+void front_end_by(int sig);
 
 #endif

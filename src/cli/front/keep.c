@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "base/syscall.h"
@@ -115,6 +116,8 @@ static bool answer(long listener, const struct run *r, const char *segment)
 int front_keep(long pid, long listener, const struct run *r, const char *segment)
 {
 	struct pollfd set[2] = {{-1, POLLIN, 0}, {(int)listener, POLLIN, 0}};
+	struct timespec a_while; /* the kernel stores what is left of it */
+	uint64_t mask = front_waiting_mask();
 	bool rest = false;
 	long err = 0;
 
@@ -124,7 +127,8 @@ int front_keep(long pid, long listener, const struct run *r, const char *segment
 	while (set[0].fd >= 0 && (err >= 0 || err == -EINTR) && !(set[0].revents & POLLIN)) {
 		rest = set[1].revents & POLLIN && !answer(listener, r, segment);
 		set[0].revents = set[1].revents = 0;
-		err = sys_call3(SYS_poll, (long)set, rest ? 1 : 2, rest ? ASKER_MS : -1);
+		a_while = (struct timespec){0, ASKER_MS * 1000000L};
+		err = sys_call6(SYS_ppoll, (long)set, rest ? 1 : 2, (long)(rest ? &a_while : NULL), (long)&mask, sizeof(mask), 0);
 	}
 	if (set[0].fd >= 0)
 		sys_call3(SYS_close, set[0].fd, 0, 0);

@@ -324,7 +324,7 @@ static int run_program(struct run *r)
 		front_error("%s: %s", r->argv[0], front_reason(pid));
 		return W_EXITCODE(pid == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_STARTED, 0);
 	}
-	front_leave_keys();
+	front_pass_signals_to(pid);
 	cli_clear_dead_runs(dir);
 	snprintf(segment, sizeof(segment), "%s/shelf.%s", dir && *dir ? dir : "/dev/shm", r->name);
 	return front_keep(pid, listener, r, segment);

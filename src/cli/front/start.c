@@ -42,20 +42,6 @@ long front_find(const char *name, const char *dirs, char path[PATH_MAX])
 	return err;
 }
 
-/* As the kernel has it. */
-struct kernel_action {
-	unsigned long handler, flags, restorer, mask;
-};
-
-/* What it was. */
-static uintptr_t set_signal(int sig, uintptr_t handler)
-{
-	struct kernel_action action = {.handler = handler}, old = {0};
-
-	sys_call6(SYS_rt_sigaction, sig, (long)&action, (long)&old, sizeof(action.mask), 0, 0);
-	return old.handler;
-}
-
 /* What the child does, in our memory, while we wait for its exec. */
 struct child {
 	const char *path;
@@ -68,7 +54,8 @@ struct child {
 static void child_main(struct child *c)
 {
 	if (c->ignores_children)
-		set_signal(SIGCHLD, (uintptr_t)SIG_IGN); /* its actions are its own */
+		front_set_signal(SIGCHLD, (uintptr_t)SIG_IGN); /* its actions are its own */
+	front_give_mask_back();
 	c->err = sys_call3(SYS_execve, (long)c->path, (long)c->argv, (long)c->envp);
 	if (c->err != -ENOEXEC)
 		return;
@@ -101,6 +88,16 @@ static long child_clone(char *stack_end, struct child *c)
 	return pid;
 }
 
+static int reap(long pid)
+{
+	int status = 0;
+	long got;
+
+	while ((got = sys_call6(SYS_wait4, pid, (long)&status, 0, 0, 0, 0)) == -EINTR)
+		;
+	return got < 0 ? W_EXITCODE(EXIT_FAILED, 0) : status;
+}
+
 /* Not fork(): a copy of our page tables would cost more than all else here. */
 long front_start(char **argv, char **envp, const char *path)
 {
@@ -115,7 +112,8 @@ long front_start(char **argv, char **envp, const char *path)
 		struct child c = {path, argv, envp, shell, false, 0};
 
 		/* Ignored, it would take the program's status from us. */
-		c.ignores_children = set_signal(SIGCHLD, (uintptr_t)SIG_DFL) == (uintptr_t)SIG_IGN;
+		c.ignores_children = front_set_signal(SIGCHLD, (uintptr_t)SIG_DFL) == (uintptr_t)SIG_IGN;
+		front_hold_signals();
 
 		shell[0] = (char *)(uintptr_t)"/bin/sh";
 		shell[1] = (char *)(uintptr_t)path;
@@ -124,25 +122,19 @@ long front_start(char **argv, char **envp, const char *path)
 		pid = child_clone(stack + sizeof(stack), &c);
 		if (pid < 0 || !c.err)
 			return pid;
-		front_wait(pid);
+		reap(pid);
 		return c.err;
 	}
 }
 
+/* Its pid is its own until it is reaped: nothing is passed on behind its end. */
 int front_wait(long pid)
 {
-	int status = 0;
-	long got;
-
-	while ((got = sys_call6(SYS_wait4, pid, (long)&status, 0, 0, 0, 0)) == -EINTR)
+	front_let_signals_in();
+	while (sys_call6(SYS_waitid, P_PID, pid, 0, WEXITED | WNOWAIT, 0, 0) == -EINTR)
 		;
-	return got < 0 ? W_EXITCODE(EXIT_FAILED, 0) : status;
-}
-
-void front_leave_keys(void)
-{
-	set_signal(SIGINT, (uintptr_t)SIG_IGN);
-	set_signal(SIGQUIT, (uintptr_t)SIG_IGN);
+	front_keep_signals_out();
+	return reap(pid);
 }
 
 int front_pass_on(int status)
@@ -152,7 +144,6 @@ int front_pass_on(int status)
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
 	sys_call6(SYS_prlimit64, 0, RLIMIT_CORE, (long)&none, 0, 0, 0);
-	set_signal(WTERMSIG(status), (uintptr_t)SIG_DFL);
-	sys_call3(SYS_kill, sys_call3(SYS_getpid, 0, 0, 0), WTERMSIG(status), 0);
+	front_end_by(WTERMSIG(status));
 	return 128 + WTERMSIG(status);
 }
