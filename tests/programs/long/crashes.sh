@@ -1,6 +1,6 @@
 #!/bin/sh
 # Programs that are killed at random under load: the others go on, the shelf adds up, nothing stays open.
-. "$(dirname "$0")/lib/lib.sh"
+. "$(dirname "$0")/../lib/lib.sh"
 
 kills=$(scaled 30)
 limit=$((60 + kills * 4))
