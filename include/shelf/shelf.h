@@ -181,7 +181,8 @@ int shelf_ioctl(struct shelf_task *t, int fd, unsigned long request, uintptr_t a
  * thread has the file alone; writes block.  At most 0x7ffff000 bytes a call.  A read of up to 32 KiB sees each write
  * of up to 32 KiB whole or not at all.  O_APPEND with pwrite appends, as Linux does.
  * preadv2, pwritev2: offset -1 is the file's own.  RWF_HIPRI, RWF_DSYNC, RWF_SYNC have no effect; RWF_APPEND,
- * RWF_NOAPPEND; RWF_NOWAIT and the rest: -EOPNOTSUPP, as on tmpfs.
+ * RWF_NOAPPEND.  RWF_NOWAIT, which tmpfs refuses: -EAGAIN, or less than was asked for, in place of waiting for who changes
+ * the file; memory for new pages is got as ever.  The rest, and any but RWF_HIPRI for what is no file: -EOPNOTSUPP.
  * -EFBIG: at RLIMIT_FSIZE or the largest size, as from truncate and fallocate; SIGXFSZ is the caller's to send.
  */
 ssize_t shelf_read(struct shelf_task *t, int fd, void *buf, size_t count);
@@ -196,7 +197,10 @@ ssize_t shelf_preadv2(struct shelf_task *t, int fd, const struct iovec *iov, int
 ssize_t shelf_pwritev2(struct shelf_task *t, int fd, const struct iovec *iov, int iovcnt, off_t offset, int flags);
 /* lseek(2), SEEK_DATA and SEEK_HOLE too.  Positions in a directory are what d_off said. */
 off_t shelf_lseek(struct shelf_task *t, int fd, off_t offset, int whence);
-/* truncate(2); fallocate(2) with modes 0, KEEP_SIZE, KEEP_SIZE|PUNCH_HOLE, as tmpfs.  Block. */
+/*
+ * truncate(2); fallocate(2) with modes 0, KEEP_SIZE, KEEP_SIZE|PUNCH_HOLE as tmpfs, and, which tmpfs refuses, ZERO_RANGE,
+ * ZERO_RANGE|KEEP_SIZE, COLLAPSE_RANGE and INSERT_RANGE, these two in whole pages.  Block.
+ */
 int shelf_truncate(struct shelf_task *t, const char *path, off_t length);
 int shelf_ftruncate(struct shelf_task *t, int fd, off_t length);
 int shelf_fallocate(struct shelf_task *t, int fd, int mode, off_t offset, off_t length);

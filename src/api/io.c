@@ -14,7 +14,7 @@
 
 #define RWF_NOAPPEND_ 0x20u
 #define RWF_NOSIGNAL_ 0x100u
-#define RWF_KNOWN (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND | RWF_NOAPPEND_ | RWF_NOSIGNAL_)
+#define RWF_KNOWN (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND | RWF_NOAPPEND_ | RWF_NOSIGNAL_)
 #define WRITE_IN_SECTION 16384u /* larger ones would hold the epoch back */
 
 static bool seekable(const struct file *f)
@@ -68,13 +68,15 @@ static ssize_t read_data(struct use *u, const struct io *io, uint64_t pos)
 					      ramfs_read_epoch(self, inode, io->iov, io->iovcnt, pos, io->total);
 		if (likely(n != DATA_AGAIN))
 			return n;
-		if (self->seg->read_only)
-			return DATA_AGAIN; /* cannot take the lock: look again */
+		if (self->seg->read_only) /* cannot take the lock: look again */
+			return io->rwf & RWF_NOWAIT ? -EAGAIN : DATA_AGAIN;
 		int err = use_pin(u);
 
 		if (err)
 			return err;
 	}
+	if (io->rwf & RWF_NOWAIT)
+		return ramfs_read_nowait(self, inode, io->iov, pos, io->total);
 	return ramfs_read_slow(self, inode, io->iov, io->iovcnt, pos, io->total);
 }
 
@@ -105,6 +107,8 @@ static ssize_t read_other(struct use *u, const struct io *io)
 		err = io_check_range(io, io_pos(u, io));
 		return err ? err : (io->rwf & ~(unsigned)RWF_HIPRI) ? -EOPNOTSUPP : -EISDIR;
 	}
+	if (io->rwf & ~(unsigned)RWF_HIPRI)
+		return -EOPNOTSUPP; /* none of them takes a flag */
 	err = use_pin(u);
 	if (err)
 		return err;
@@ -188,6 +192,8 @@ static ssize_t write_data(struct use *u, const struct io *io, uint64_t *pos)
 	n = use_pin(u);
 	if (n)
 		return n;
+	if (io->rwf & RWF_NOWAIT)
+		flags |= WRITE_TRY;
 	return ramfs_write(&u->w, u->f->inode, io->iov, io->iovcnt, pos, io->total, flags);
 }
 
@@ -209,7 +215,7 @@ static ssize_t write_regular(struct use *u, const struct io *io)
 
 static ssize_t write_other(struct use *u, const struct io *io)
 {
-	int err = use_pin(u);
+	int err = io->rwf & ~(unsigned)RWF_HIPRI ? -EOPNOTSUPP : use_pin(u);
 
 	if (err)
 		return err;

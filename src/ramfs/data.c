@@ -122,16 +122,24 @@ static ssize_t read_piece_inside(struct slot *self, struct inode *inode, struct 
 	return read_piece_epoch(inode, c, pos, n);
 }
 
-/* Without a section around it: its own one, then the lock. */
-static ssize_t read_piece_slow(struct slot *self, struct inode *inode, struct data_cursor *c, uint64_t pos, size_t n)
+/* Without a section around it. */
+static ssize_t read_piece_nowait(struct slot *self, struct inode *inode, struct data_cursor *c, uint64_t pos, size_t n)
 {
 	ssize_t got;
-	uint64_t size;
 
 	epoch_enter(self);
 	got = read_piece_epoch(inode, c, pos, n);
 	epoch_exit(self);
-	if (got != DATA_AGAIN)
+	return got == DATA_AGAIN ? -EAGAIN : got;
+}
+
+/* Then the lock. */
+static ssize_t read_piece_slow(struct slot *self, struct inode *inode, struct data_cursor *c, uint64_t pos, size_t n)
+{
+	ssize_t got = read_piece_nowait(self, inode, c, pos, n);
+	uint64_t size;
+
+	if (got != -EAGAIN)
 		return got;
 	lock_acquire(&inode->lock, &self->locker, LOCK_INODE);
 	size = data_size(inode);
@@ -156,6 +164,11 @@ ssize_t ramfs_read_slow(struct slot *self, struct inode *inode, const struct iov
 {
 	(void)iovcnt;
 	return total ? read_pieces(self, inode, iov, pos, total, read_piece_slow) : 0;
+}
+
+ssize_t ramfs_read_nowait(struct slot *self, struct inode *inode, const struct iovec *iov, uint64_t pos, size_t total)
+{
+	return total ? read_pieces(self, inode, iov, pos, total, read_piece_nowait) : 0;
 }
 
 ssize_t ramfs_pread_epoch(struct slot *self, struct inode *inode, void *buf, size_t n, uint64_t pos)

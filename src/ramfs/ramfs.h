@@ -67,10 +67,12 @@ ssize_t ramfs_read_epoch(struct slot *self, struct inode *inode, const struct io
 ssize_t ramfs_pread_epoch(struct slot *self, struct inode *inode, void *buf, size_t n, uint64_t pos);
 ssize_t ramfs_read_slow(struct slot *self, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t pos,
 			size_t total); /* takes the lock; inode counted; not in a section */
+/* The same without the lock (RWF_NOWAIT): what could be read before a writer stood in the way, -EAGAIN if that is nothing. */
+ssize_t ramfs_read_nowait(struct slot *self, struct inode *inode, const struct iovec *iov, uint64_t pos, size_t total);
 /* In a section, the inode borrowed: bytes of one page that is there.  Bytes, or 0: not here, ramfs_write() is to decide. */
 size_t ramfs_overwrite_epoch(struct slot *self, struct inode *inode, const void *buf, size_t n, uint64_t pos);
 /* Writes: the inode is counted or borrowed; pos is ignored with append and set to where it wrote.
- * nonblock: -EAGAIN instead of waiting for the lock (RWF_NOWAIT, and the in-section attempt). */
+ * WRITE_TRY: -EAGAIN instead of waiting for the lock (RWF_NOWAIT, and the in-section attempt). */
 #define WRITE_APPEND 1u
 #define WRITE_TRY 2u
 ssize_t ramfs_write(struct who *w, struct inode *inode, const struct iovec *iov, int iovcnt, uint64_t *pos,

@@ -2,13 +2,18 @@
 /*
  * Each n-th request for memory, and each n-th fallocate, mmap, madvise, membarrier and futex call inside a call fails, for every n
  * and each kind of call.  The call may fail; it does not crash, nothing is damaged, nothing is left over, and a call
- * that does not change file data has happened or has not.
+ * that does not change file data has happened or has not.  The same while a shelf is made, while one is attached to, and
+ * while others clear away what a dead process left.
  */
 #include "harness.h"
 
+#include <signal.h>
+
 #include "base/points.h"
 #include "deeds.h"
+#include "epoch/epoch.h"
 #include "segment/slot.h"
+#include "task/task.h"
 
 enum { REQUESTS_MAX = 2000 };
 
@@ -132,11 +137,152 @@ static void a_shelf_that_cannot_be_made_is_not_there(void **state)
 	CHECK(pairs > 10);
 }
 
+/* ---- attaching ------------------------------------------------------------------------------------------- */
+
+/* A process that has nothing of the shelf but its name: 0: it was refused, or it worked; 1: there were not so many requests. */
+static int unlucky_comer(void *arg)
+{
+	const struct attempt *a = arg;
+	struct shelf_task *t = NULL;
+	char why[SHELF_WHY] = "";
+	struct shelf *mine;
+	bool failed;
+	int err;
+
+	shelf_detach(shelf);
+	fail_arm(a->kind, a->n);
+	err = shelf_attach(deeds_name, 0, &mine, why);
+	if (!err && shelf_task_create(mine, CRED, &t))
+		t = NULL;
+	if (t)
+		shelf_close(t, shelf_open(t, "/a/one", O_RDWR, 0));
+	failed = fail_count() >= a->n;
+	fail_arm(FAIL_NONE, 0);
+	CHECK(!err || why[0]);
+	if (t)
+		shelf_task_exit(t);
+	if (!err)
+		shelf_detach(mine);
+	return !failed;
+}
+
+static void who_cannot_attach_leaves_nothing(void **state)
+{
+	static const struct deed attaching = {"attach", false, NULL};
+	struct attempt a = {&attaching, FAIL_NONE, 0};
+	char before[DUMP_SIZE];
+	uint64_t pairs = 0;
+	int how;
+
+	(void)state;
+	tree_make();
+	tree_dump(before);
+	for (a.kind = FAIL_ALLOC; a.kind < FAIL_KINDS; a.kind++)
+		for (a.n = 1, how = 0; a.n < REQUESTS_MAX && !how; a.n++) {
+			how = test_in_child(unlucky_comer, &a);
+			CHECK(how == 0 || how == 1);
+			pairs += !how;
+			must_be_good(&a, before, before);
+		}
+	tree_remove();
+	fprintf(stderr, "%llu failures while a shelf is attached to\n", (unsigned long long)pairs);
+	CHECK(pairs > 3);
+}
+
+/* ---- recovery -------------------------------------------------------------------------------------------- */
+
+struct death {
+	const struct deed *deed;
+	uint64_t store;
+};
+
+static int victim(void *arg)
+{
+	const struct death *d = arg;
+	struct shelf_task *t = deed_task();
+
+	kill_point_arm(d->store);
+	d->deed->run(t);
+	kill_point_arm(0);
+	return 0;
+}
+
+static int unlucky_recoverer(void *arg)
+{
+	const struct attempt *a = arg;
+	struct slot *self = slot_self((struct segment *)(void *)shelf);
+	bool failed;
+
+	fail_arm(a->kind, a->n);
+	slot_reap(self);
+	task_sweep(self);
+	epoch_reclaim(self);
+	failed = fail_count() >= a->n;
+	fail_arm(FAIL_NONE, 0);
+	slot_release(self);
+	return !failed;
+}
+
+/* False: the call was over before that store. */
+static bool die_and_fail(struct attempt *a, struct death *d, const char *before, const char *after, uint64_t *pairs)
+{
+	int died = 1, how = 0;
+
+	for (a->n = 1; a->n < REQUESTS_MAX && !how; a->n++) {
+		tree_make();
+		died = test_in_child(victim, d);
+		CHECK(died == 0 || died == 128 + SIGKILL);
+		how = test_in_child(unlucky_recoverer, a);
+		CHECK(how == 0 || how == 1);
+		*pairs += !how;
+		must_be_good(a, before, after);
+		tree_remove();
+	}
+	CHECK(a->n < REQUESTS_MAX);
+	return died;
+}
+
+static void plan(struct death *d, char *before, char *after)
+{
+	d->store = 0;
+	tree_make();
+	tree_dump(before);
+	CHECK(test_in_child(victim, d) == 0);
+	tree_dump(after);
+	tree_remove();
+}
+
+static void what_the_dead_left_is_cleared_away_by_who_can(void **state)
+{
+	uint64_t random = test_seed(), stride = test_scaled(1) > 1 ? 4 : 40, pairs = 0;
+	char before[DUMP_SIZE], after[DUMP_SIZE];
+	bool died;
+
+	(void)state;
+	for (unsigned k = 0; k < deed_count; k++) {
+		struct attempt a = {&deeds[k], FAIL_NONE, 0};
+		struct death d = {&deeds[k], 0};
+
+		if (!deed_wanted(&deeds[k]))
+			continue;
+		plan(&d, before, after);
+		do {
+			d.store += 1 + test_random(&random) % stride;
+			for (a.kind = FAIL_ALLOC, died = true; a.kind < FAIL_KINDS && died; a.kind++)
+				died = die_and_fail(&a, &d, before, after, &pairs);
+		} while (died);
+	}
+	fprintf(stderr, "%llu failures after a death\n", (unsigned long long)pairs);
+	CHECK(pairs > 0 || getenv("DEED"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_fails_leaves_nothing),
 		cmocka_unit_test(a_shelf_that_cannot_be_made_is_not_there),
+		cmocka_unit_test(who_cannot_attach_leaves_nothing),
+		cmocka_unit_test(what_the_dead_left_is_cleared_away_by_who_can),
 	};
 
 	return cmocka_run_group_tests(tests, deeds_setup, deeds_teardown);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Data: appends, permissions of descriptors, record locks, a full shelf. */
 #include <fcntl.h>
+#include <linux/falloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 
 #include "lib/fixture.h"
+
+#include "api/api.h"
 
 /* ---- append ------------------------------------------------------------------------------------------- */
 
@@ -485,6 +492,141 @@ static void sizes_stop_at_the_tasks_limit(void **state)
 	shelf_unlink(px->t, "/limited");
 }
 
+/* ---- more than tmpfs ------------------------------------------------------------------------------------ */
+
+enum { PAGE = 4096 };
+
+static int paged_file(struct px *px, const char *letters)
+{
+	int fd = shelf_open(px->t, "/paged", O_RDWR | O_CREAT | O_TRUNC, 0644);
+	char page[PAGE];
+
+	CHECK(fd >= 0);
+	for (; *letters; letters++) {
+		memset(page, *letters, PAGE);
+		CHECK(shelf_write(px->t, fd, page, PAGE) == PAGE);
+	}
+	return fd;
+}
+
+/* A letter a page, its first byte and its last; '.' for zeroes. */
+static void is_paged(struct px *px, int fd, const char *letters)
+{
+	char page[PAGE];
+	off_t at = 0;
+
+	assert_int_equal(size_of(px, fd), strlen(letters) * PAGE);
+	for (; *letters; letters++, at += PAGE) {
+		assert_int_equal(shelf_pread(px->t, fd, page, PAGE, at), PAGE);
+		assert_int_equal(page[0], *letters == '.' ? 0 : *letters);
+		assert_int_equal(page[PAGE - 1], page[0]);
+	}
+}
+
+static void ranges_collapse_and_are_inserted_in_whole_pages(void **state)
+{
+	struct px *px = *state;
+	int fd = paged_file(px, "abcdef"), reader = shelf_open(px->t, "/paged", O_RDONLY, 0);
+
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_COLLAPSE_RANGE, PAGE, 2 * PAGE), 0);
+	is_paged(px, fd, "adef");
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_INSERT_RANGE, 2 * PAGE, PAGE), 0);
+	is_paged(px, fd, "ad.ef");
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_COLLAPSE_RANGE, 0, PAGE - 1), -EINVAL);
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_COLLAPSE_RANGE, 3 * PAGE, 2 * PAGE), -EINVAL);
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_INSERT_RANGE, 5 * PAGE, PAGE), -EINVAL);
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_INSERT_RANGE, 0, INT64_MAX & ~(PAGE - 1)), -EFBIG);
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_KEEP_SIZE, 0, PAGE), -EOPNOTSUPP);
+	assert_int_equal(shelf_fallocate(px->t, reader, FALLOC_FL_COLLAPSE_RANGE, 0, PAGE), -EBADF);
+	is_paged(px, fd, "ad.ef");
+	assert_int_equal(shelf_close(px->t, reader), 0);
+	assert_int_equal(shelf_close(px->t, fd), 0);
+}
+
+static void a_zeroed_range_reads_as_zeroes_and_has_its_memory(void **state)
+{
+	struct px *px = *state;
+	int fd = paged_file(px, "abc");
+	struct stat st;
+
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_ZERO_RANGE, PAGE, PAGE), 0);
+	is_paged(px, fd, "a.c");
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 3 * PAGE, PAGE), 0);
+	is_paged(px, fd, "a.c");
+	assert_int_equal(shelf_fallocate(px->t, fd, FALLOC_FL_ZERO_RANGE, 2 * PAGE, 3 * PAGE), 0);
+	is_paged(px, fd, "a....");
+	assert_int_equal(shelf_fstat(px->t, fd, &st), 0);
+	assert_int_equal(st.st_blocks, 5 * PAGE / 512);
+	assert_int_equal(shelf_close(px->t, fd), 0);
+}
+
+static struct inode *inode_of(struct px *px, int fd)
+{
+	struct inode *inode;
+	struct use u;
+
+	CHECK(!use_begin_change(&u, px->t, fd, false));
+	inode = u.f->inode;
+	CHECK(!use_changed(&u, 0, 0));
+	return inode;
+}
+
+static atomic_uint stage;
+enum { LOCKED = 1, CHANGING, GO };
+
+struct keeper {
+	struct px *px;
+	struct inode *inode;
+};
+
+static void stage_wait(unsigned n)
+{
+	while (atomic_load(&stage) != n)
+		sched_yield();
+}
+
+/* Another thread changes the file, and is seen to. */
+static void *keep_file(void *arg)
+{
+	struct keeper *k = arg;
+	struct slot *self = slot_self((struct segment *)(void *)k->px->shelf);
+
+	lock_acquire(&k->inode->lock, &self->locker, LOCK_INODE);
+	atomic_store(&stage, LOCKED);
+	stage_wait(CHANGING);
+	seq_write_begin(&k->inode->seq);
+	atomic_store(&stage, LOCKED);
+	stage_wait(GO);
+	seq_write_end(&k->inode->seq);
+	lock_release(&k->inode->lock, &self->locker, LOCK_INODE);
+	slot_release(self);
+	return NULL;
+}
+
+static void who_will_not_wait_for_another_is_told_to_come_again(void **state)
+{
+	struct px *px = *state;
+	int fd = paged_file(px, "ab");
+	char buf[2 * PAGE];
+	struct iovec iov = {buf, sizeof(buf)};
+	struct keeper k = {px, inode_of(px, fd)};
+	pthread_t thread;
+
+	assert_int_equal(shelf_preadv2(px->t, fd, &iov, 1, 0, RWF_NOWAIT), sizeof(buf));
+	assert_int_equal(shelf_pwritev2(px->t, fd, &iov, 1, PAGE, RWF_NOWAIT), sizeof(buf));
+	assert_int_equal(pthread_create(&thread, NULL, keep_file, &k), 0);
+	stage_wait(LOCKED);
+	assert_int_equal(shelf_pwritev2(px->t, fd, &iov, 1, 0, RWF_NOWAIT), -EAGAIN);
+	assert_int_equal(shelf_preadv2(px->t, fd, &iov, 1, 0, RWF_NOWAIT), sizeof(buf));
+	atomic_store(&stage, CHANGING);
+	stage_wait(LOCKED);
+	assert_int_equal(shelf_preadv2(px->t, fd, &iov, 1, 0, RWF_NOWAIT), -EAGAIN);
+	atomic_store(&stage, GO);
+	pthread_join(thread, NULL);
+	assert_int_equal(shelf_pwritev2(px->t, fd, &iov, 1, 0, RWF_NOWAIT), sizeof(buf));
+	assert_int_equal(shelf_close(px->t, fd), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +645,9 @@ int main(void)
 		PX_TEST(a_read_moves_the_access_time_as_relatime_says),
 		cmocka_unit_test(a_full_shelf_refuses_its_writer_and_nobody_else),
 		PX_TEST(sizes_stop_at_the_tasks_limit),
+		PX_TEST(ranges_collapse_and_are_inserted_in_whole_pages),
+		PX_TEST(a_zeroed_range_reads_as_zeroes_and_has_its_memory),
+		PX_TEST(who_will_not_wait_for_another_is_told_to_come_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

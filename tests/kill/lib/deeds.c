@@ -2,8 +2,10 @@
 #include "deeds.h"
 
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/sysmacros.h>
 
 #include "harness.h"
 
@@ -12,7 +14,7 @@
 
 struct shelf *shelf;
 struct shelf_task *ours;
-static char name[TEST_NAME_SIZE];
+char deeds_name[TEST_NAME_SIZE];
 static char bytes[100000];
 
 static struct slot *self_of(void)
@@ -153,9 +155,37 @@ static void do_fallocate(struct shelf_task *t)
 {
 	shelf_fallocate(t, 0, 0, 0, 60000);
 }
+static void do_fallocate_beyond(struct shelf_task *t)
+{
+	shelf_fallocate(t, 0, FALLOC_FL_KEEP_SIZE, 30000, 30000);
+}
 static void do_punch(struct shelf_task *t)
 {
-	shelf_fallocate(t, 0, 3, 4000, 12000);
+	shelf_fallocate(t, 0, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4000, 12000);
+}
+static void do_zero(struct shelf_task *t)
+{
+	shelf_fallocate(t, 0, FALLOC_FL_ZERO_RANGE, 4000, 20000);
+}
+static void do_collapse(struct shelf_task *t)
+{
+	shelf_fallocate(t, 0, FALLOC_FL_COLLAPSE_RANGE, 4096, 8192);
+}
+static void do_insert(struct shelf_task *t)
+{
+	shelf_fallocate(t, 0, FALLOC_FL_INSERT_RANGE, 4096, 8192);
+}
+static void do_sendfile(struct shelf_task *t)
+{
+	off_t from = 100;
+
+	shelf_sendfile(t, 2, 0, &from, 15000);
+}
+static void do_write_vector(struct shelf_task *t)
+{
+	const struct iovec parts[] = {{bytes, 5000}, {bytes, 1}, {bytes, 9000}};
+
+	shelf_pwritev2(t, 0, parts, 3, 18000, 0);
 }
 static void do_copy_range(struct shelf_task *t)
 {
@@ -197,6 +227,15 @@ static void do_whiteout(struct shelf_task *t)
 {
 	shelf_renameat2(t, AT_FDCWD, "/a/one", AT_FDCWD, "/b/new", 4);
 }
+static void do_rename_noreplace(struct shelf_task *t)
+{
+	shelf_renameat2(t, AT_FDCWD, "/a/one", AT_FDCWD, "/b/three", 1);
+	shelf_renameat2(t, AT_FDCWD, "/a/one", AT_FDCWD, "/b/new", 1);
+}
+static void do_exchange_files(struct shelf_task *t)
+{
+	shelf_renameat2(t, AT_FDCWD, "/a/one", AT_FDCWD, "/a/two", 2);
+}
 static void do_unlink_open(struct shelf_task *t)
 {
 	shelf_unlink(t, "/a/one");
@@ -217,6 +256,20 @@ static void do_symlink(struct shelf_task *t)
 {
 	shelf_symlink(t, "somewhere", "/a/new");
 }
+static void do_mknod_fifo(struct shelf_task *t)
+{
+	shelf_mknod(t, "/a/new", S_IFIFO | 0600, 0);
+}
+static void do_mknod_device(struct shelf_task *t)
+{
+	shelf_mknod(t, "/a/new", S_IFCHR | 0600, makedev(1, 3));
+}
+static void do_special_unlink(struct shelf_task *t)
+{
+	shelf_mknod(t, "/a/new", S_IFSOCK | 0600, 0);
+	shelf_open(t, "/a/new", O_PATH, 0);
+	shelf_unlink(t, "/a/new");
+}
 static void do_setxattr(struct shelf_task *t)
 {
 	shelf_setxattr(t, "/a/one", "user.old", "another", 7, 0);
@@ -224,6 +277,30 @@ static void do_setxattr(struct shelf_task *t)
 static void do_removexattr(struct shelf_task *t)
 {
 	shelf_removexattr(t, "/a/one", "user.old");
+}
+/* A user more than the mode can say, and then a mode that changes the mask. */
+static void do_access_list(struct shelf_task *t)
+{
+	static const struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, perm;
+			uint32_t id;
+		} entry[5];
+	} list = {2, {{1, 6, ~0u}, {2, 4, 5}, {4, 4, ~0u}, {16, 6, ~0u}, {32, 0, ~0u}}};
+
+	shelf_setxattr(t, "/a/one", "system.posix_acl_access", &list, sizeof(list), 0);
+	shelf_setxattr(t, "/a", "system.posix_acl_default", &list, sizeof(list), 0);
+	shelf_chmod(t, "/a/one", 0600);
+	shelf_mkdir(t, "/a/new", 0777);
+}
+static void do_chmod(struct shelf_task *t)
+{
+	shelf_chmod(t, "/a/one", 04711);
+}
+static void do_utimens(struct shelf_task *t)
+{
+	shelf_utimensat(t, AT_FDCWD, "/a/one", (const struct timespec[]){{1, 2}, {3, 4}}, 0);
 }
 static void do_chown(struct shelf_task *t)
 {
@@ -238,6 +315,17 @@ static void do_record_locks(struct shelf_task *t)
 	fl.l_len = 1;
 	fl.l_type = F_UNLCK;
 	shelf_fcntl(t, 0, F_SETLK, (uintptr_t)&fl);
+}
+static void do_ofd_locks(struct shelf_task *t)
+{
+	struct flock fl = {.l_type = F_RDLCK, .l_start = 5, .l_len = 10};
+
+	shelf_fcntl(t, 0, F_OFD_SETLK, (uintptr_t)&fl);
+	fl.l_start = 0;
+	fl.l_type = F_WRLCK;
+	shelf_fcntl(t, 1, F_OFD_SETLK, (uintptr_t)&fl);
+	shelf_close(t, 0);
+	shelf_close(t, 1);
 }
 static void do_flock(struct shelf_task *t)
 {
@@ -257,6 +345,13 @@ static void do_dup2(struct shelf_task *t)
 static void do_close_all(struct shelf_task *t)
 {
 	shelf_close_range(t, 0, 100, 0);
+}
+static void do_close_range_unsharing(struct shelf_task *t)
+{
+	struct shelf_task *child;
+
+	if (!shelf_task_fork(t, SHELF_CLONE_FILES, &child))
+		shelf_close_range(child, 1, ~0u, 2 /* CLOSE_RANGE_UNSHARE */);
 }
 static void do_chdir(struct shelf_task *t)
 {
@@ -385,9 +480,16 @@ const struct deed deeds[] = {
 	{"create", false, do_create}, {"open, close", false, do_open_close}, {"open that truncates", true, do_truncating_open},
 	{"write, extending", true, do_write_extending}, {"write over", true, do_write_over}, {"append", true, do_append},
 	{"truncate", true, do_truncate}, {"fallocate", true, do_fallocate}, {"punch", true, do_punch},
+	{"fallocate beyond the end", true, do_fallocate_beyond}, {"zero range", true, do_zero}, {"collapse", true, do_collapse},
+	{"insert", true, do_insert}, {"sendfile", true, do_sendfile}, {"write of a vector", true, do_write_vector},
 	{"copy_file_range", true, do_copy_range}, {"link", false, do_link},
 	{"link of a tmpfile", false, do_tmpfile_link}, {"rename", false, do_rename}, {"rename over", false, do_rename_over},
 	{"rename a directory", false, do_rename_dir}, {"rename a directory over one", false, do_rename_dir_over},
+	{"rename, no replacing", false, do_rename_noreplace}, {"exchange of files", false, do_exchange_files},
+	{"mknod of a fifo", false, do_mknod_fifo}, {"mknod of a device", false, do_mknod_device},
+	{"socket, unlinked", true, do_special_unlink}, {"access lists", true, do_access_list}, {"chmod", false, do_chmod},
+	{"utimens", false, do_utimens}, {"locks of open files", false, do_ofd_locks},
+	{"close_range, unsharing", false, do_close_range_unsharing},
 	{"exchange", false, do_exchange}, {"whiteout", false, do_whiteout}, {"unlink, open", false, do_unlink_open},
 	{"unlink, closed", false, do_unlink_closed}, {"mkdir", false, do_mkdir}, {"rmdir", false, do_rmdir},
 	{"symlink", false, do_symlink}, {"setxattr", false, do_setxattr}, {"removexattr", false, do_removexattr},
@@ -410,7 +512,7 @@ int deeds_setup(void **state)
 
 	(void)state;
 	test_seed();
-	CHECK(!shelf_create(fresh_name(name), &options, &shelf, NULL));
+	CHECK(!shelf_create(fresh_name(deeds_name), &options, &shelf, NULL));
 	CHECK(!shelf_task_create(shelf, CRED, &ours));
 	return 0;
 }
@@ -418,7 +520,7 @@ int deeds_setup(void **state)
 int deeds_teardown(void **state)
 {
 	(void)state;
-	shelf_remove(name, NULL);
+	shelf_remove(deeds_name, NULL);
 	shelf_task_exit(ours);
 	shelf_detach(shelf);
 	return 0;

@@ -9,6 +9,8 @@
 
 #include <shelf/shelf.h>
 
+#include "harness.h"
+
 enum { DUMP_SIZE = 4096 };
 #define CRED (&(struct shelf_cred){.caps = SHELF_CAP_ALL})
 
@@ -23,6 +25,7 @@ extern const unsigned deed_count;
 
 /* The shelf of the test, and the task of the process that looks at it all. */
 extern struct shelf *shelf;
+extern char deeds_name[TEST_NAME_SIZE];
 extern struct shelf_task *ours;
 
 int deeds_setup(void **state); /* and its end: of a test program */

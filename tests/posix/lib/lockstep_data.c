@@ -99,9 +99,9 @@ static void fault_later(struct ls_side *s, struct iovec iov[8], int n)
 
 static int rwf(const struct ls_op *o)
 {
-	static const int flags[] = { 0, 1, 2, 4, 8, 16, 32, 64, 0x80, 0x200, 16 | 32, 0x1000000 };
+	static const int flags[] = { 0, 1, 2, 4, 16, 32, 64, 0x80, 0x200, 16 | 32, 0x1000000 };
 
-	return o->r[9] % 3 ? 0 : flags[o->r[9] / 3 % 12];
+	return o->r[9] % 3 ? 0 : flags[o->r[9] / 3 % 11];
 }
 
 void ls_do_readv(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
@@ -171,8 +171,8 @@ void ls_do_ftruncate(struct ls_side *s, const struct ls_op *o, struct ls_result 
 /* Lengths stay small: a kernel would try to find the memory. */
 void ls_do_fallocate(struct ls_side *s, const struct ls_op *o, struct ls_result *r)
 {
-	static const int modes[] = { 0, 1, 3, 3, 0, 1, 2, 4, 8, 16, 32, 64, 0x43 };
-	int mode = modes[o->r[0] % 8 ? o->r[0] % 6 : o->r[0] / 8 % 13];
+	static const int modes[] = { 0, 1, 3, 3, 0, 1, 2, 4, 9, 33, 64, 0x43 };
+	int mode = modes[o->r[0] % 8 ? o->r[0] % 6 : o->r[0] / 8 % 12];
 	int64_t len = o->r[1] % 32 ? o->len : o->off2;
 
 	if (!(mode & 2) && len > 1000000)
