@@ -47,9 +47,9 @@ void bag_put(struct bag *bag, struct retired *r)
 		bag->tail = r;
 		bag->count = 0;
 	}
+	bag->count++; /* a death after it leaves one too many until the bag is freed; one too few would be waited for by nobody */
 	fence_compiler(); /* a bag with a head is whole; see bags_repair */
 	bag->head = r;
-	bag->count++;
 }
 
 static void retired_free(struct slot *self, struct retired *r)
