@@ -229,12 +229,12 @@ static void slot_clear(struct slot *s)
 	store_release(&s->state, SLOT_IDLE); /* pairs with slot_claim_try */
 }
 
-/* Its private range of inode numbers, and how many retired objects make a batch. */
+/* Its private range of inode numbers (empty if it begins behind its end: inode_number()), and how many retired objects make a batch. */
 static void judge_numbers(struct judge *j, struct slot *s, uint32_t id)
 {
 	uint64_t end = load_relaxed(&j->self->seg->hdr->next_ino); /* nobody else is there */
 
-	if ((s->ino_next > s->ino_end || s->ino_end > end) && judge_fault(j, true, "numbers of inodes that were not given out, slot", id))
+	if ((s->ino_next > end || s->ino_end > end) && judge_fault(j, true, "numbers of inodes that were not given out, slot", id))
 		s->ino_next = s->ino_end = 0;
 	if ((s->batch > SLOT_BATCH_ALL || s->pass > SLOT_BATCH_ALL) && judge_fault(j, true, "a batch that is none, slot", id))
 		s->batch = s->pass = 0;

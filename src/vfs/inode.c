@@ -35,14 +35,20 @@ uint64_t vfs_now(void)
 	return (uint64_t)clock_now_coarse();
 }
 
+/* The first number of a range before its end: what a death in between leaves is an empty range, for ranges only go up. */
+static void ino_take_range(struct slot *self)
+{
+	uint64_t first = add_relaxed(&self->seg->hdr->next_ino, INO_RANGE);
+
+	self->ino_next = max_of(first, UINT64_C(1)); /* a fresh segment: 0 is no number */
+	fence_compiler();
+	self->ino_end = first + INO_RANGE;
+}
+
 uint64_t inode_number(struct slot *self)
 {
-	if (unlikely(self->ino_next == self->ino_end)) {
-		self->ino_next = add_relaxed(&self->seg->hdr->next_ino, INO_RANGE);
-		self->ino_end = self->ino_next + INO_RANGE;
-		if (!self->ino_next) /* a fresh segment: 0 is no number */
-			self->ino_next++;
-	}
+	if (unlikely(self->ino_next >= self->ino_end))
+		ino_take_range(self);
 	return self->ino_next++;
 }
 

@@ -267,6 +267,20 @@ static void who_may_not_search_does_not_pass(void **state)
 	w.cred = &world.root;
 }
 
+/* A thread died between the two ends of its range, and another has its slot. */
+static void a_range_of_numbers_that_was_not_taken_whole_is_empty(void **state)
+{
+	uint64_t next, given;
+
+	(void)state;
+	inode_number(w.self);
+	next = add_relaxed(&w.self->seg->hdr->next_ino, 1024);
+	w.self->ino_next = next;
+	given = inode_number(w.self);
+	assert_true(given >= next + 1024);
+	assert_true(inode_number(w.self) == given + 1 && w.self->ino_end > given + 1);
+}
+
 /* A rename that died in the middle leaves name_seq odd: the walk waits for the lock and goes on. */
 static void an_odd_count_left_by_the_dead_is_repaired(void **state)
 {
@@ -294,6 +308,7 @@ int main(void)
 		WALK_TEST(dotdot_stops_at_the_tasks_root),
 		WALK_TEST(empty_and_long_paths),
 		WALK_TEST(who_may_not_search_does_not_pass),
+		WALK_TEST(a_range_of_numbers_that_was_not_taken_whole_is_empty),
 		WALK_TEST(an_odd_count_left_by_the_dead_is_repaired),
 	};
 
