@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "api/check_priv.h"
+#include "segment/count.h"
 #include "segment/judge.h"
 #include "special/inotify.h"
 
@@ -126,8 +127,8 @@ static void check_counters(struct check *c)
 		check_left(c, "%lld files are open and %lld counted", (long long)open, (long long)files);
 	if (!c->repair)
 		return;
-	store_relaxed(&c->self->inodes, load_relaxed(&c->self->inodes) + found - inodes); /* own slot */
-	store_relaxed(&c->self->files, load_relaxed(&c->self->files) + open - files);
+	count_set(&c->self->inodes, count_read(&c->self->inodes) + found - inodes); /* own slot */
+	count_set(&c->self->files, count_read(&c->self->files) + open - files);
 }
 
 static void check_leftovers(struct check *c)

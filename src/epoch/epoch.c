@@ -12,6 +12,7 @@
 #include "base/syscall.h"
 #include "epoch/epoch_priv.h"
 #include "epoch/radix.h"
+#include "segment/count.h"
 #include "segment/hand.h"
 
 #include <time.h>
@@ -217,11 +218,13 @@ int retire_begin(struct slot *self, const volatile void *where, uint64_t word, u
 	return hand_begin_got(self, where, word, given, r, LEDGER_RETIRED);
 }
 
-void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry)
+void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry, atomic_i64 *count)
 {
 	bag_put(&self->bags[BAG_OPEN], r);
+	count_down(count, k);
 	if (likely(k >= 0))
 		store_release(&self->ledger[k], entry); /* read after our death */
+	count_done(count);
 	retire_count(self);
 }
 

@@ -33,8 +33,10 @@ void fd_register_type(uint32_t type, fd_release_fn *release);
  * then on the inode that the file held (NULL: none) is the caller's, and in the ledger in its place.
  */
 void fd_retire(struct slot *self, struct fd_file *file, enum retire_type type, void *held);
-/* What drops that for a thread that died in the middle of it. */
-void fd_register_held(fd_release_fn *drop);
+/* For a thread that died in the middle of it: what the file held, or NULL; and what lets entry `k` of its ledger go, which is that. */
+typedef void *fd_held_fn(struct fd_file *file);
+typedef void fd_let_go_fn(struct slot *self, struct slot *gone, int k);
+void fd_register_held(fd_held_fn *held, fd_let_go_fn *let_go);
 
 int fd_layer_init(struct segment *seg); /* creator: segment-wide count and limit */
 int fd_layer_attach(struct segment *seg);

@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "fd/fd.h"
 #include "fd/root.h"
+#include "segment/count.h"
 #include "segment/intent_ops.h"
 
 /* What the arguments of INTENT_FD_* mean. */
@@ -154,20 +155,15 @@ static inline unsigned fd_limit_of(uint64_t limit)
 /* layer.c */
 bool fd_files_full(struct slot *self); /* all slots' counts together are past the limit */
 
-static inline void fd_file_count(struct slot *self, int64_t change)
-{
-	store_relaxed(&self->files, load_relaxed(&self->files) + change); /* only the owner writes it */
-}
-
-/* One more open file; false: past the limit. */
-static inline bool fd_file_counted(struct slot *self)
+/* One more open file, which entry `k` of the ledger will be; false: past the limit. */
+static inline bool fd_file_counted(struct slot *self, int k)
 {
 	int64_t limit = (int64_t)load_relaxed(&fd_root_of(self)->limit); /* a plain number */
 
-	fd_file_count(self, 1);
-	if (likely(load_relaxed(&self->files) * slot_limit(self->seg) <= limit) || !fd_files_full(self))
+	count_up(&self->files, k);
+	if (likely(count_read(&self->files) * slot_limit(self->seg) <= limit) || !fd_files_full(self))
 		return true;
-	fd_file_count(self, -1);
+	count_undo(&self->files);
 	return false;
 }
 
@@ -178,8 +174,9 @@ void fd_table_drop_all(struct slot *self, struct fd_table *tab, fd_drop_fn *drop
 void fd_users_attach(void);
 
 /* layer.c: the file is in the ledger, its count dead */
-void fd_release_noted(struct slot *self, struct fd_file *file);
-void fd_drop_held(struct slot *self, struct fd_file *file); /* as fd_register_held() says */
+void fd_uncount(struct slot *self, struct fd_file *file);
+/* Entry `k` of the dead one's names it, and it is in the bag. */
+void fd_go_on_retiring(struct slot *self, struct slot *gone, int k, struct fd_file *file);
 
 /* recover.c */
 void fd_recover_register(void);

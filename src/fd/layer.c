@@ -17,7 +17,8 @@
 
 static fd_release_fn
 	*release_of[FD_TYPES]; /* process-local; written before files of the type exist here */
-static fd_release_fn *drop_held; /* the same */
+static fd_held_fn *held_of; /* the same, both */
+static fd_let_go_fn *let_held_go;
 
 #ifdef SHELF_SCHEME_BIGLOCK
 __thread unsigned fd_big_depth;
@@ -61,7 +62,7 @@ int64_t fd_files_open(struct segment *seg)
 	struct slot *s;
 
 	while ((s = slot_each(seg, &id)))
-		sum += load_relaxed(&s->files); /* a sum of moving parts is an estimate anyway */
+		sum += count_read(&s->files); /* a sum of moving parts is an estimate anyway */
 	return sum;
 }
 
@@ -84,12 +85,13 @@ int fd_file_init_noted(struct slot *self, struct fd_file *file, uint32_t type, i
 	file->retired = (struct retired){0};
 	file->type = type;
 	ref_init(&file->count, 1);
-	if (!fd_file_counted(self))
+	if (unlikely(k < 0))
+		k = ledger_free(self);
+	if (!fd_file_counted(self, k))
 		return -ENFILE;
 	if (likely(k >= 0)) /* read after our death: memory until now, from now on a file */
 		store_release(&self->ledger[k], FD_LEDGER ? (uint64_t)(uintptr_t)file | LEDGER_FILE : 0);
-	else
-		fd_note(self, file);
+	count_done(&self->files);
 	return 0;
 }
 
@@ -98,15 +100,32 @@ int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type)
 	return fd_file_init_noted(self, file, type, -1);
 }
 
+static int fd_entry(struct slot *self, struct fd_file *file)
+{
+	uint64_t entry = hand_entry_of(file, LEDGER_FILE);
+
+	return likely(load_relaxed(&self->ledger[0]) == entry) ? 0 : hand_find(self, file, LEDGER_FILE); /* own */
+}
+
 /* A type nobody registered here (another program's) has nothing of this process to release. */
-void fd_release_noted(struct slot *self, struct fd_file *file)
+void fd_release_last(struct slot *self, struct fd_file *file)
 {
 	fd_release_fn *release = file->type < FD_TYPES ? release_of[file->type] : NULL;
 
 	if (release)
 		release(self, file);
 	else
-		fd_forget(self, file);
+		fd_uncount(self, file);
+}
+
+/* That is gone from the ledger, and from the number of files with it. */
+void fd_uncount(struct slot *self, struct fd_file *file)
+{
+	int k = fd_entry(self, file);
+
+	count_down(&self->files, k);
+	hand_forget(self, k);
+	count_done(&self->files);
 }
 
 /* Its count is dead: that in the ledger is what tells a recoverer to go on with it. */
@@ -116,32 +135,31 @@ void fd_release(struct slot *self, struct fd_file *file)
 	fd_release_last(self, file);
 }
 
-void fd_release_last(struct slot *self, struct fd_file *file)
+void fd_register_held(fd_held_fn *held, fd_let_go_fn *let_go)
 {
-	fd_file_count(self, -1);
-	fd_release_noted(self, file);
+	held_of = held;
+	let_held_go = let_go;
 }
 
-void fd_register_held(fd_release_fn *drop)
+void fd_go_on_retiring(struct slot *self, struct slot *gone, int k, struct fd_file *file)
 {
-	drop_held = drop;
-}
+	void *held = held_of ? held_of(file) : NULL;
 
-void fd_drop_held(struct slot *self, struct fd_file *file)
-{
-	if (drop_held)
-		drop_held(self, file);
+	count_down(&gone->files, k);
+	store_release(&gone->ledger[k], held ? hand_entry_of(held, LEDGER_INODE) : 0); /* for whoever goes on after us */
+	count_done(&gone->files);
+	if (held)
+		let_held_go(self, gone, k);
 }
 
 /* The bag first: a recoverer that finds the file there knows that only what it held is left (recover.c). */
 void fd_retire(struct slot *self, struct fd_file *file, enum retire_type type, void *held)
 {
-	uint64_t entry = (uint64_t)(uintptr_t)file | LEDGER_FILE;
-	int k = likely(load_relaxed(&self->ledger[0]) == entry) ? 0 : hand_find(self, file, LEDGER_FILE); /* own */
+	int k = fd_entry(self, file);
 
 	file->retired.type = type;
 	file->retired.aux = 0;
 	if (unlikely(k < 0 && held))
 		ledger_add(self, held, LEDGER_INODE);
-	epoch_retire_swapped(self, &file->retired, k, held ? (uint64_t)(uintptr_t)held | LEDGER_INODE : 0);
+	epoch_retire_swapped(self, &file->retired, k, held ? hand_entry_of(held, LEDGER_INODE) : 0, &self->files);
 }

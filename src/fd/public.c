@@ -38,7 +38,7 @@ static void user_release(struct slot *self, struct fd_file *head)
 	struct user_file *file = container_of(head, struct user_file, head);
 	const struct shelf_file_type *type = find_type(head->type);
 
-	fd_forget(self, head); /* once: should we die in there, the file is lost */
+	fd_uncount(self, head); /* once: should we die in there, the file is lost */
 	if (type && type->release)
 		type->release((struct shelf_file *)head, file->payload);
 	epoch_retire(self, &head->retired, RETIRE_USER, 0);

@@ -61,18 +61,6 @@ static bool in_ledger(struct slot *dead, struct fd_file *file)
 	return false;
 }
 
-/* A reference that only the record knew. */
-static void drop_file(struct slot *self, struct fd_file *file)
-{
-	bool last;
-
-	epoch_enter(self);
-	last = fd_ref_drop(file);
-	epoch_exit(self);
-	if (last)
-		fd_release(self, file);
-}
-
 LOCK_NO_ANALYSIS static void adopt(struct slot *self, struct intent *dead, struct fd_table *tab)
 	LOCK_ACQUIRES(&tab->lock)
 {
@@ -282,23 +270,28 @@ static void settle_table(struct slot *self, struct fd_table *tab, atomic_u64 *en
 	store_release(entry, (uint64_t)(uintptr_t)&tab->retired | LEDGER_RETIRED); /* bags_put_noted() does the rest */
 }
 
-/* The reference was dropped, and was the last: what fd_retire() had not come to. */
-static void go_on_releasing(struct slot *self, struct slot *gone, struct fd_file *file)
+/* A file that the dead one had in its hands, or had let go for the last time without retiring it yet. */
+static void settle_file(struct slot *self, struct slot *gone, int k, struct fd_file *file)
 {
-	if (epoch_retired_last(gone, &file->retired)) {
-		fd_drop_held(self, file);
+	bool dead = ref_read(&file->count) >= REF_DEAD;
+
+	if (dead && epoch_retired_last(gone, &file->retired)) {
+		fd_go_on_retiring(self, gone, k, file);
 		return;
 	}
-	fd_note(self, file);
-	fd_release_noted(self, file);
+	hand_take_over(self, gone, k);
+	if (dead)
+		fd_release_last(self, file);
+	else
+		fd_put(self, file);
 }
 
 /* What the dead thread had in its hands.  One that ends in order may have handed it on: only forget it. */
 static void settle_ledger(struct slot *self, struct slot *gone)
 {
-	unsigned k;
+	int k;
 
-	for (k = 0; k < SLOT_LEDGER; k++) {
+	for (k = 0; k < (int)SLOT_LEDGER; k++) {
 		uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with fd_note */
 		void *obj = (void *)(uintptr_t)(entry & ~UINT64_C(7));
 
@@ -306,13 +299,10 @@ static void settle_ledger(struct slot *self, struct slot *gone)
 			settle_table(self, obj, &gone->ledger[k]);
 		if ((entry & 7) != LEDGER_FILE)
 			continue;
-		store_release(&gone->ledger[k], 0); /* once, should we die in the release */
 		if (gone == self)
-			continue;
-		if (ref_read(&((struct fd_file *)obj)->count) >= REF_DEAD)
-			go_on_releasing(self, gone, obj);
+			store_release(&gone->ledger[k], 0); /* read after our death */
 		else
-			drop_file(self, obj);
+			settle_file(self, gone, k, obj);
 	}
 }
 

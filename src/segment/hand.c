@@ -88,6 +88,16 @@ void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t wor
 	fence_compiler(); /* as in hand_begin */
 }
 
+int hand_take_over(struct slot *self, struct slot *gone, int k)
+{
+	uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with ledger_add, through the death */
+	int own = hand_begin_got(self, &gone->ledger[k], 0, 0, (void *)(uintptr_t)(entry & ~UINT64_C(7)), entry & 7);
+
+	tracked_store(&gone->ledger[k], 0);
+	hand_end(self, 0);
+	return own;
+}
+
 void hand_settle(struct slot *dead)
 {
 	/* All pair with hand_begin, through the death. */

@@ -115,6 +115,8 @@ static inline bool hand_has(struct slot *dead, const void *obj, enum ledger_kind
 	return hand_find(dead, obj, kind) >= 0;
 }
 
+/* Recovery: entry `k` of the dead one's becomes ours; which.  -1: there is no room, and it is the caller's alone. */
+int hand_take_over(struct slot *self, struct slot *gone, int k);
 /* Recovery: before the dead one's intent and locks. */
 void hand_settle(struct slot *dead);
 /* Recovery: memory that was in the dead one's hand goes to its own magazines and the free pages. */

@@ -92,7 +92,7 @@ struct slot {
 	atomic_u32 layers; /* [o] intents that its process knows; kept while bags are left: only who knows them all frees them */
 	struct segment *seg; /* [o] process-local */
 	uint64_t ino_next, ino_end; /* [o] private range of inode numbers */
-	/* [o] made less freed by all owners of this slot so far: never reset; vfs and fd sum them */
+	/* [o] made less freed by all owners of this slot so far: never reset; vfs and fd sum them; count.h */
 	atomic_i64 inodes, files;
 
 	_Alignas(CACHE_LINE) struct locker locker; /* [o] */

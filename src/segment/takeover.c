@@ -5,13 +5,14 @@
  * Protection: slot.recovery of the dead slot, taken with lock_try so that it fits below any lock; the
  * lock layer names its holder, so a recoverer that dies is recovered itself.
  * Order in slot_recover_for(): the allocator's locks that the dead one holds are adopted, what they
- * protect is made whole; then what it was handing over (hand.h); then the intent; then whom it was recovering itself; then all its locks are released.
+ * protect is made whole; then what it was handing over (hand.h) and counting (count.h); then the intent; then whom it was recovering itself; then all its locks are released.
  * That may run under any locks of the recoverer, so it takes no locks but the dead one's and leaf locks, and drops no
  * reference: those go to the dead thread's ledger.  What must drop or wait is a late intent: it waits, as the ledger
  * does, for slot_takeover(), whose caller holds nothing.
  * Each step may be repeated, since its recoverer may die too.
  * Progress: blocking, bounded by the work of one intent.
  */
+#include "segment/count.h"
 #include "segment/hand.h"
 #include "segment/intent_ops.h"
 #include "segment/segment_priv.h"
@@ -255,6 +256,7 @@ static void recover_held(struct slot *self, struct slot *dead)
 {
 	recover_allocator(self, dead);
 	hand_settle(dead);
+	count_settle(self, dead);
 	recover_intent(self, dead, false);
 	recover_recovered(self, dead);
 	lock_release_dead(&dead->locker);
@@ -270,6 +272,7 @@ static void recover_known(struct slot *self, struct slot *dead, struct lock *l)
 
 	recover_allocator(self, dead);
 	hand_settle(dead);
+	count_settle(self, dead);
 	if (op < INTENT_OPS && intent_known >> op & 1)
 		recover_intent(self, dead, false);
 	lock_release_one(&dead->locker, l);

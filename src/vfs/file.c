@@ -84,19 +84,17 @@ static void file_free(struct slot *self, struct retired *r)
 	cache_free(self, CACHE_128, container_of(container_of(r, struct fd_file, retired), struct file, head));
 }
 
-/* What a file still held that had been retired and no more. */
-static void file_drop_held(struct slot *self, struct fd_file *head)
+static void *file_held(struct fd_file *head)
 {
-	struct inode *inode = container_of(head, struct file, head)->inode;
+	bool holds = head->type == FD_TYPE_REG || head->type == FD_TYPE_DIR || head->type == FD_TYPE_PATH ||
+		     head->type == FD_TYPE_NODE || head->type == FD_TYPE_MAP;
 
-	if (head->type == FD_TYPE_REG || head->type == FD_TYPE_DIR || head->type == FD_TYPE_PATH ||
-	    head->type == FD_TYPE_NODE || head->type == FD_TYPE_MAP)
-		inode_put(self, inode);
+	return holds ? container_of(head, struct file, head)->inode : NULL;
 }
 
 void file_attach(void)
 {
-	fd_register_held(file_drop_held);
+	fd_register_held(file_held, inode_entry_gone);
 	retire_register(RETIRE_FILE, file_free);
 	fd_register_type(FD_TYPE_NONE, file_release_empty);
 	fd_register_type(FD_TYPE_REG, file_release);

@@ -15,6 +15,7 @@
 #include <sys/inotify.h>
 
 #include "base/clock.h"
+#include "segment/count.h"
 #include "segment/hand.h"
 #include "segment/intent_ops.h"
 
@@ -52,11 +53,6 @@ uint64_t inode_number(struct slot *self)
 	return self->ino_next++;
 }
 
-static void inode_count(struct slot *self, int64_t change)
-{
-	store_relaxed(&self->inodes, load_relaxed(&self->inodes) + change); /* only the owner writes it */
-}
-
 int64_t vfs_inodes(struct segment *seg)
 {
 	int64_t sum = 0;
@@ -64,7 +60,7 @@ int64_t vfs_inodes(struct segment *seg)
 	struct slot *s;
 
 	while ((s = slot_each(seg, &id)))
-		sum += load_relaxed(&s->inodes); /* statistics */
+		sum += count_read(&s->inodes);
 	return sum;
 }
 
@@ -129,9 +125,10 @@ struct inode *inode_new_noted(struct who *w, uint32_t mode, uint32_t uid, uint32
 	store_relaxed(&inode->write_denied, 0);
 	store_relaxed(&inode->hints, 0);
 	store_relaxed(&inode->was, NULL);
-	inode_count(self, 1);
+	count_up(&self->inodes, k);
 	if (likely(k >= 0))
 		store_release(&self->ledger[k], (uint64_t)(uintptr_t)inode | LEDGER_INODE); /* whole: a reference from here on */
+	count_done(&self->inodes);
 	return inode;
 }
 
@@ -169,8 +166,9 @@ static void inode_free_parts(struct slot *self, struct retired *r)
 /* The memory itself. */
 static void inode_free(struct slot *self, struct retired *r)
 {
+	count_down_freeing(&self->inodes);
 	cache_free(self, CACHE_256, container_of(r, struct inode, retired));
-	inode_count(self, -1);
+	count_done(&self->inodes);
 }
 
 /*
@@ -299,19 +297,22 @@ static void inode_let_go(struct slot *self, struct inode *inode)
 		inode_put(self, inode);
 }
 
+void inode_entry_gone(struct slot *self, struct slot *gone, int k)
+{
+	uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with ledger_add; the owner is gone */
+
+	store_release(&gone->ledger[k], 0); /* before the put: dying in between leaks, and frees nothing twice */
+	inode_let_go(self, (struct inode *)(entry & ~UINT64_C(7)));
+}
+
 /* Counted references in the ledger of a thread that is gone. */
 static void inode_slot_gone(struct slot *self, struct slot *gone)
 {
-	unsigned i;
+	int k;
 
-	for (i = 0; i < SLOT_LEDGER; i++) {
-		uint64_t entry = load_acquire(&gone->ledger[i]); /* pairs with ledger_add; the owner is gone */
-
-		if (!entry || (entry & 7) != LEDGER_INODE)
-			continue;
-		store_release(&gone->ledger[i], 0); /* before the put: dying in between leaks, and frees nothing twice */
-		inode_let_go(self, (struct inode *)(entry & ~UINT64_C(7)));
-	}
+	for (k = 0; k < (int)SLOT_LEDGER; k++)
+		if ((load_acquire(&gone->ledger[k]) & 7) == LEDGER_INODE) /* as in inode_entry_gone */
+			inode_entry_gone(self, gone, k);
 }
 
 void inode_attach(void)

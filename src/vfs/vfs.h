@@ -209,6 +209,7 @@ static inline bool inode_gone(const struct inode *inode)
 	return ref_read(&inode->refs) >= REF_DEAD;
 }
 void inode_put_dead(struct slot *self, struct inode *inode); /* the last reference is gone */
+void inode_entry_gone(struct slot *self, struct slot *gone, int k); /* entry `k` of a thread that is gone: let go */
 /* True: that was the last reference. */
 static inline bool inode_put_last(struct slot *self, struct inode *inode)
 {

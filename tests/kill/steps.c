@@ -5,7 +5,8 @@
  * two instructions of one step (docs/testing.md), is counted by kind.
  *
  *   DEED      calls of that name only
- *   STRIDE    instructions from one death to the next, about
+ *   STRIDE    instructions from one death to the next, about; 1: each
+ *   FROM      the first death, for one that went wrong
  */
 #include "harness.h"
 
@@ -42,8 +43,9 @@ static void must_be_good(const struct deed *d, unsigned long n)
 	objects += r.left_objects;
 	pages += r.left_pages;
 	others += r.left - (r.left_objects != 0) - (r.left_pages != 0);
-	if (r.left && getenv("VERBOSE"))
+	if (r.faults || (r.left && getenv("VERBOSE")))
 		fprintf(stderr, "%s: after %lu, at %#lx\n", d->name, n, step_last);
+	CHECK(!r.faults);
 	o.say = say;
 	CHECK(shelf_verify(shelf, &o, &r) == 0 && !r.faults && !r.left);
 }
@@ -52,10 +54,11 @@ static void die_all_over(const struct deed *d, uint64_t *random, unsigned stride
 {
 	struct step_job job = {.prepare = prepare, .run = run, .arg = (void *)(uintptr_t)d};
 	struct step_path path = {0};
-	unsigned long n = 1 + test_random(random) % stride;
+	const char *from = getenv("FROM");
+	unsigned long n = from ? strtoul(from, NULL, 10) : 1 + test_random(random) % stride;
 	bool killed = true;
 
-	for (; killed; n += 1 + test_random(random) % (2 * stride)) {
+	for (; killed; n += 1 + test_random(random) % (2 * stride - 1)) {
 		tree_make();
 		killed = step_kill(&job, &path, n);
 		must_be_good(d, n);

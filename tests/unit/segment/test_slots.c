@@ -2,6 +2,7 @@
 /* Threads' slots: claimed, given back, inherited by nobody, taken over from the dead. */
 #include "lib/seg_test.h"
 
+#include "segment/count.h"
 #include "segment/intent_ops.h"
 
 #include <pthread.h>
@@ -330,6 +331,51 @@ static void what_a_dead_recoverer_had_adopted_is_repaired_before_it_is_given_awa
 
 static pthread_barrier_t barrier;
 
+/* Each end of a count's two stores, before and after the store that it is made for. */
+static void a_count_that_a_death_interrupts_says_what_the_ledger_says(void **state)
+{
+	struct slot *self = slot_self(seg());
+	void *obj = cache_alloc(self, CACHE_128);
+
+	(void)state;
+	count_set(&self->files, -5);
+	count_up(&self->files, 3);
+	count_settle(self, self);
+	assert_int_equal(count_read(&self->files), -5);
+	count_up(&self->files, 3);
+	store_relaxed(&self->ledger[3], (uintptr_t)obj | LEDGER_FILE);
+	count_settle(self, self);
+	assert_int_equal(count_read(&self->files), -4);
+	count_down(&self->files, 3);
+	count_settle(self, self);
+	assert_int_equal(count_read(&self->files), -4);
+	count_down(&self->files, 3);
+	store_relaxed(&self->ledger[3], 0);
+	count_settle(self, self);
+	count_settle(self, self);
+	assert_int_equal(count_read(&self->files), -5);
+	count_set(&self->files, 0);
+	cache_free(self, CACHE_128, obj);
+}
+
+static void a_count_that_a_death_interrupts_says_whether_the_object_is_free(void **state)
+{
+	struct slot *self = slot_self(seg());
+	struct retired *obj = cache_alloc(self, CACHE_256);
+
+	(void)state;
+	self->freeing = obj;
+	count_down_freeing(&self->inodes);
+	count_settle(self, self);
+	assert_int_equal(count_read(&self->inodes), 0);
+	count_down_freeing(&self->inodes);
+	cache_free(self, CACHE_256, obj);
+	count_settle(self, self);
+	assert_int_equal(count_read(&self->inodes), -1);
+	self->freeing = NULL;
+	count_set(&self->inodes, 0);
+}
+
 static void *claims_and_waits(void *arg)
 {
 	struct slot *self = slot_self(seg());
@@ -481,6 +527,8 @@ int main(int argc, char **argv)
 		WITH_SEGMENT(reused_pid_is_another_process),
 		WITH_SEGMENT(thread_that_left_without_a_word_is_dead),
 		WITH_SEGMENT(a_waiter_finishes_what_the_dead_owner_of_a_lock_began),
+		WITH_SEGMENT(a_count_that_a_death_interrupts_says_what_the_ledger_says),
+		WITH_SEGMENT(a_count_that_a_death_interrupts_says_whether_the_object_is_free),
 		WITH_SEGMENT(what_a_dead_recoverer_had_adopted_is_repaired_before_it_is_given_away),
 		WITH_SEGMENT(every_thread_has_its_own_slot),
 		cmocka_unit_test_setup_teardown(when_all_slots_are_taken_the_dead_make_room, no_segment, seg_test_remove),
