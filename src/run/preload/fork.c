@@ -6,6 +6,8 @@
  * returns.  spawn.S lets both returns come through after_spawn().  A parent that has nothing of the shelf which a child
  * could inherit makes none: the child has one when it first uses the shelf, as any other process, and most never do.
  *
+ * From before the call until after_spawn() is done no handler runs, on either side: it would act as somebody else.
+ *
  * A vfork's child runs in its parent's memory, on the parent's thread-local variables and slot, while that thread
  * waits in the kernel.  What the child may change is in its own run_proc, in the parent's list `spawn`: run_thread.proc says
  * that it is the one.  If it dies in the middle of a shelf call, `in_call` is left set: the parent gives the slot up as a
@@ -102,6 +104,7 @@ static long spawn(struct run_regs *r, uint64_t flags)
 		return err == -ENOSPC || err == -ENOMEM ? -EAGAIN : err;
 	}
 	r->raw = (uint64_t)(uintptr_t)run_spawn_raw;
+	s->mask = signals_hold(); /* until after_spawn() is done, on either side, it is not said who we are */
 	return run_pass(r);
 }
 
@@ -255,6 +258,7 @@ static long after_spawn(struct run_regs *r)
 	struct run_thread *me = &run_thread;
 	long result = run_spawn_result;
 	struct run_spawn *s;
+	uint64_t mask;
 
 	if (r->raw != (uint64_t)(uintptr_t)run_spawn_raw)
 		return run_pass(r); /* a program that tries numbers */
@@ -262,12 +266,14 @@ static long after_spawn(struct run_regs *r)
 	if (!s)
 		run_die("a fork returned to nobody");
 	r->raw = s->raw;
+	mask = s->mask;
 	if (result)
 		parent_after(s, result);
 	else if (s->shares_memory)
 		child_of_vfork(s);
 	else
 		child_of_fork(s);
+	signals_let_in(mask);
 	return result;
 }
 

@@ -55,6 +55,7 @@ struct run_spawn {
 	struct run_proc *before;
 	struct run_proc child; /* used if it shares our memory, else its task only */
 	uint64_t cred_id; /* of that task: task_hand_over() */
+	uint64_t mask; /* of signals, to go back to */
 };
 #define SPAWN_DEPTH 4 /* vfork in a vfork's child in ... */
 
@@ -219,6 +220,10 @@ void numbers_after_fork(void); /* the parent had threads: the copies are not of 
 bool numbers_any_ours(void); /* attached */
 /* Before the kernel gives out a number: all parked ones are free for it. */
 void numbers_release(void);
+/* The limit on numbers, higher for a call that the program does not know of, and as it was. */
+struct rlimit;
+bool numbers_stretch(struct rlimit *old);
+void numbers_shrink(const struct rlimit *old);
 void numbers_release_locked(void);
 void number_mark(int fd); /* the kernel has given out `fd` */
 void number_unmark(int fd); /* and closed it */
@@ -249,17 +254,19 @@ enum route_kind { ROUTE_HOST, ROUTE_SHELF };
 struct route {
 	enum route_kind kind;
 	int dirfd;
-	const char *path; /* for the shelf: below its root; for the kernel: as given, or in `border.left` */
+	const char *path; /* for the shelf: below its root; for the kernel: as given, or in `made` */
 	bool moved; /* the path or dirfd is not the program's own */
+	bool looped; /* too many symbolic links, on both sides together */
 	int magic; /* /proc/self/fd/N of a number of ours: N, and path is ""; else -1 */
 	enum route_link { LINK_NONE, LINK_EXE, LINK_CWD } link; /* the path is /proc/self/exe or /proc/self/cwd itself */
 	struct route_room *room;
-	struct walk_border border; /* `left` is in `room`, for paths that we make */
+	char *made; /* in `room`, for paths that we make; not `border.left`, which a walk of this path may write to */
+	struct walk_border border;
 };
 
 /* Memory for a call's paths, two at most: room.c. */
 struct route_room {
-	char left[2][PATH_LIMIT];
+	char left[2][PATH_LIMIT], made[2][PATH_LIMIT];
 	char at[PATH_LIMIT], rest[PATH_LIMIT], link[PATH_LIMIT]; /* of one that is resolved: route.c */
 };
 
@@ -300,6 +307,9 @@ extern uint8_t path_index[RUN_NUMBERS]; /* of paths.c, by number; beside the tab
 /* What the layers call back for: before the first attach. */
 void nodes_attach(void);
 void signal_attach(void);
+/* No handler runs in this thread from the one to the other; what to give it. */
+uint64_t signals_hold(void);
+void signals_let_in(uint64_t mask);
 void serve_init(void); /* fills it, and says which numbers are wanted */
 void serve_refuse_init(void); /* first: the others put their own over it */
 void serve_io_init(void);

@@ -344,6 +344,21 @@ static long serve_sigprocmask(struct run_regs *r)
 	return err;
 }
 
+/* ---- none for a while ---------------------------------------------------------------------------- */
+
+uint64_t signals_hold(void)
+{
+	uint64_t all = ~(FAULTS | 1ULL << (SIGSYS - 1)), old = 0;
+
+	sys_call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&old, KERNEL_SIGSET, 0, 0);
+	return old;
+}
+
+void signals_let_in(uint64_t mask)
+{
+	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, KERNEL_SIGSET, 0, 0);
+}
+
 /* A sleeper in the shelf: the call ends with EINTR, is left, and is made again if the action says so. */
 static bool sleep_interrupted(struct slot *self)
 {
