@@ -335,6 +335,8 @@ struct walk_border {
 	size_t prefix_len;
 	const char *origin; /* which path it was that left */
 	char *left; /* PATH_LIMIT bytes */
+	unsigned links; /* symbolic links that were followed before this walk */
+	unsigned followed; /* and in the one that left */
 };
 extern __thread struct walk_border *walk_border __attribute__((tls_model("initial-exec")));
 /* Behind the prefix, or NULL: the path does not begin with it. */

@@ -74,6 +74,7 @@ static int leave(struct walker *k, const char *first, const char *rest)
 	if (k->flags & (WALK_BENEATH | WALK_NO_XDEV))
 		return -EXDEV;
 	walk_border->origin = k->path;
+	walk_border->followed = k->links;
 	return walk_border_leave(first, rest, k->rest, k->depth, k->flags & WALK_DIRECTORY);
 }
 
@@ -94,11 +95,17 @@ static int step_up(struct walker *k, const char *rest)
 	return 0;
 }
 
+static bool too_many_links(const struct walker *k)
+{
+	return k->links + (walk_border ? walk_border->links : 0) >= SYMLINK_LIMIT;
+}
+
 /* Go on with the target; `rest` (what stood behind the link) comes afterwards. */
 static int step_link(struct walker *k, struct inode *link, const char *rest)
 {
-	if (k->links++ >= SYMLINK_LIMIT || (k->flags & WALK_NO_SYMLINKS))
+	if (too_many_links(k) || (k->flags & WALK_NO_SYMLINKS))
 		return -ELOOP;
+	k->links++;
 	attr_touch_atime(k->w->self, link); /* relatime: a store at most once a day */
 	if (*rest)
 		k->rest[k->depth++] = rest;
@@ -241,7 +248,7 @@ static inline_always int walk_last(struct walker *k, struct walk *out, const str
 	if (k->flags & WALK_PARENT)
 		return 0;
 	if (unlikely(len > NAME_LIMIT))
-		return walk_name_too_long(k->dir);
+		return out->trailing_slash && k->flags & WALK_CREATE ? -EISDIR : walk_name_too_long(k->dir);
 	if (likely(out->last_kind == LAST_NAME))
 		return end_at_name(k, out, c, link);
 	return end_at_dots(k, out);

@@ -42,16 +42,22 @@ static const struct two_paths two_paths[] = {
 /* In a call.  *left: which of the two goes on outside. */
 static long both_in_shelf(const struct two_paths *tp, struct route rt[2], unsigned flags, int *left)
 {
+	unsigned links = rt[0].border.links;
 	long n;
 
+	rt[0].border.links = 0; /* it is for both of them */
 	walk_border = &rt[0].border;
 	n = tp->shelf(task_here(), rt, flags);
 	walk_border = NULL;
+	rt[0].border.links = links;
 	if (n != WALK_LEFT)
 		return n;
 	*left = rt[0].border.origin != rt[0].path;
-	if (*left)
+	if (*left) {
 		memcpy(rt[1].border.left, rt[0].border.left, strlen(rt[0].border.left) + 1);
+		rt[1].border.followed = rt[0].border.followed;
+		rt[0].border.followed = 0;
+	}
 	return n;
 }
 
@@ -274,7 +280,7 @@ static long serve_getcwd(struct run_regs *r)
 	if (n >= 0)
 		n = (size_t)n + 1 > r->si ? -ERANGE : copy_to_user((char *)r->di, room->left[0], (size_t)n + 1) ? -EFAULT : n + 1;
 	route_room_give(room);
-	return n == -ENAMETOOLONG ? -ERANGE : n;
+	return n;
 }
 
 /* Of both sides, whatever other threads do: none attaches in between, and two calls are one after the other on either side. */

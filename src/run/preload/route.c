@@ -89,6 +89,7 @@ struct resolver {
 	size_t len; /* of the canonical directory so far, in `at`; "" is the root */
 	char *at, *rest, *link; /* PATH_LIMIT bytes each; `rest` is still to go */
 	unsigned links;
+	bool looped; /* there were more than SYMLINK_LIMIT */
 	enum route_last last;
 };
 
@@ -135,7 +136,8 @@ static bool splice_link(struct resolver *v, size_t n, const char *rest)
 {
 	size_t more = strlen(rest);
 
-	if (n + more + 2 > PATH_LIMIT || ++v->links > SYMLINK_LIMIT)
+	v->looped = ++v->links > SYMLINK_LIMIT;
+	if (v->looped || n + more + 2 > PATH_LIMIT)
 		return false;
 	if (v->link[0] == '/')
 		v->at[v->len = 0] = '\0';
@@ -184,7 +186,8 @@ next:
 /* True: the path leads into the shelf, and the route says where. */
 static bool resolve(struct route *rt, int dirfd, const char *path, enum route_last last)
 {
-	struct resolver v = {.at = rt->room->at, .rest = rt->room->rest, .link = rt->room->link, .last = last};
+	struct resolver v = {
+		.at = rt->room->at, .rest = rt->room->rest, .link = rt->room->link, .links = rt->border.links, .last = last};
 	size_t n = strlen(path);
 	int step = 1;
 
@@ -197,11 +200,13 @@ static bool resolve(struct route *rt, int dirfd, const char *path, enum route_la
 		step = -1;
 	while (step > 0)
 		step = resolve_step(&v);
+	rt->looped = v.looped && rt->border.links; /* else the kernel finds it out */
 	if (!step)
 		return false;
-	memcpy(rt->border.left, "/", 1);
-	memcpy(rt->border.left + (v.rest[0] != '/'), v.rest, strlen(v.rest) + 1);
-	to_inside(rt, rt->border.left);
+	rt->border.links = v.links;
+	memcpy(rt->made, "/", 1);
+	memcpy(rt->made + (v.rest[0] != '/'), v.rest, strlen(v.rest) + 1);
+	to_inside(rt, rt->made);
 	rt->moved = true;
 	return true;
 }
@@ -330,9 +335,9 @@ static bool route_loaded(struct route *rt, const char *path)
 	folder = (size_t)(strrchr(runtime.loaded, '/') + 1 - runtime.loaded);
 	if (folder + strlen(rest) >= PATH_LIMIT)
 		return false;
-	memmove(rt->border.left + folder, rest, strlen(rest) + 1);
-	memcpy(rt->border.left, runtime.loaded, folder);
-	to_inside(rt, after_prefix(rt->border.left));
+	memmove(rt->made + folder, rest, strlen(rest) + 1);
+	memcpy(rt->made, runtime.loaded, folder);
+	to_inside(rt, after_prefix(rt->made));
 	rt->moved = true;
 	return true;
 }
@@ -358,9 +363,10 @@ static int route_absolute(struct route *rt, int dirfd, const char *path, enum ro
 		if (found)
 			return min_of(found, 0);
 	}
-	if (!doubtful(path) || !resolve(rt, dirfd, path, last))
+	/* What was followed in the shelf counts here, too. */
+	if ((!rt->border.links && !doubtful(path)) || !resolve(rt, dirfd, path, last))
 		to_host(rt, dirfd, path);
-	return 0;
+	return rt->looped ? -ELOOP : 0;
 }
 
 static int route_relative(struct route *rt, int dirfd, const char *path, enum route_last last)
@@ -382,7 +388,9 @@ int route_begin(struct route *rt, struct route_room *room, int which, int dirfd,
 
 	rt->room = room;
 	rt->border.left = room->left[which];
-	rt->moved = false;
+	rt->made = room->made[which];
+	rt->border.links = rt->border.followed = 0;
+	rt->moved = rt->looped = false;
 	rt->link = LINK_NONE;
 	rt->magic = -1;
 	rt->border.prefix = runtime.prefix;
@@ -409,7 +417,10 @@ int route_again(struct route *rt, enum route_last last)
 	rt->moved = true;
 	rt->link = LINK_NONE;
 	rt->magic = -1;
-	return route_absolute(rt, AT_FDCWD, rt->border.left, last);
+	rt->border.links += rt->border.followed;
+	rt->border.followed = 0;
+	memcpy(rt->made, rt->border.left, strlen(rt->border.left) + 1);
+	return route_absolute(rt, AT_FDCWD, rt->made, last);
 }
 
 bool route_missed(struct route *rt, long err, enum route_last last)
@@ -424,7 +435,8 @@ bool route_missed(struct route *rt, long err, enum route_last last)
 	fd = sys_call6(SYS_openat2, rt->dirfd, (long)rt->path, (long)&how, sizeof(how), 0, 0);
 	if (fd >= 0)
 		sys_call3(SYS_close, fd, 0, 0);
-	return fd == -ELOOP && resolve(rt, rt->dirfd, rt->path, last);
+	/* With no number free it is not known, and looked for. */
+	return (fd == -ELOOP || fd == -EMFILE) && resolve(rt, rt->dirfd, rt->path, last);
 }
 
 bool route_is_prefix(struct route *rt, uint64_t dev, uint64_t ino)
