@@ -103,6 +103,7 @@ int copy_check_files(struct file *in, struct file *out)
 static int copy_check_range(struct pair *p, uint64_t in, uint64_t out, size_t *n)
 {
 	int64_t size = size_of(p->in.f);
+	uint64_t limit = ~p->out.w.fsize_not;
 
 	if (in + *n < in || out + *n < out)
 		return -EOVERFLOW;
@@ -110,6 +111,8 @@ static int copy_check_range(struct pair *p, uint64_t in, uint64_t out, size_t *n
 	if (out >= (uint64_t)MAX_FILE_BYTES)
 		return (int64_t)out < 0 ? -EINVAL : -EFBIG;
 	*n = min_of(*n, (uint64_t)MAX_FILE_BYTES - out);
+	if (out < limit) /* else the write says so, by a signal as well */
+		*n = min_of(*n, limit - out);
 	if (p->in.f->inode == p->out.f->inode && out + *n > in && out < in + *n)
 		return -EINVAL;
 	return 0;
