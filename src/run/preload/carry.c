@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 
 #include "run/preload/nodes.h"
 
@@ -133,7 +134,7 @@ static struct shelf_task *keeper_locked(void)
 	return t;
 }
 
-long carry_make(int fd)
+static long make_once(int fd)
 {
 	long n, carrier, lock = folder_lock();
 	struct shelf_task *keeper = lock < 0 ? NULL : keeper_locked();
@@ -151,6 +152,18 @@ long carry_make(int fd)
 	if (n >= 0 && n % SWEEP_EACH == SWEEP_EACH - 1)
 		sweep(keeper, runtime.keeper);
 	sys_call3(SYS_close, lock, 0, 0);
+	return carrier;
+}
+
+long carry_make(int fd)
+{
+	struct rlimit old;
+	long carrier = make_once(fd);
+
+	if (carrier == -EMFILE && numbers_stretch(&old)) {
+		carrier = make_once(fd);
+		numbers_shrink(&old);
+	}
 	return carrier;
 }
 
@@ -218,23 +231,33 @@ static long put_placeholder(int fd)
 	return at;
 }
 
+/* Ours by now: the carrier goes, and what it was sent by. */
+static bool carrier_goes(struct shelf_task *keeper, uint32_t pid, int n, int fd)
+{
+	long lock = put_placeholder(fd) < 0 ? -1 : folder_lock();
+
+	if (lock < 0)
+		return false;
+	sweep_one(keeper, pid, n);
+	sys_call3(SYS_close, lock, 0, 0);
+	return true;
+}
+
 void carry_take(int fd, bool cloexec)
 {
 	struct shelf_task *keeper;
+	struct rlimit old;
 	uint32_t pid;
-	long lock;
 	int n;
 
 	if (!carrier_read(fd, &pid, &n) || !(keeper = keeper_of(pid)) || SERVED(bring(keeper, n, fd, cloexec)) < 0) {
 		number_mark(fd);
 		return;
 	}
-	put_placeholder(fd);
-	lock = folder_lock();
-	if (lock < 0)
-		return;
-	sweep_one(keeper, pid, n);
-	sys_call3(SYS_close, lock, 0, 0);
+	if (!carrier_goes(keeper, pid, n, fd) && numbers_stretch(&old)) {
+		carrier_goes(keeper, pid, n, fd);
+		numbers_shrink(&old);
+	}
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------- */

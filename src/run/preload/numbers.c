@@ -11,8 +11,11 @@
  * given up before the kernel gives out a number (numbers_release).  park.c has this, and what holds among threads.
  */
 #include <linux/close_range.h>
+#include <sys/resource.h>
 
 #include "run/preload/serve.h"
+
+#define NUMBERS_MORE 512u
 
 long number_host_call(struct run_regs *r)
 {
@@ -27,6 +30,27 @@ long number_host_call(struct run_regs *r)
 	if (fd >= 0)
 		number_mark((int)fd);
 	return fd;
+}
+
+/* ---- one for ourselves ---------------------------------------------------------------------------------- */
+
+/* False: there is none, as the program may not raise its own limit.  Another thread may see the higher one. */
+bool numbers_stretch(struct rlimit *old)
+{
+	struct rlimit more;
+
+	if (sys_call6(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)old, 0, 0))
+		return false;
+	more = *old;
+	if (more.rlim_cur == more.rlim_max)
+		more.rlim_max += NUMBERS_MORE;
+	more.rlim_cur = more.rlim_max;
+	return !sys_call6(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&more, 0, 0, 0);
+}
+
+void numbers_shrink(const struct rlimit *old)
+{
+	sys_call6(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)old, 0, 0, 0);
 }
 
 bool numbers_any_ours(void)

@@ -20,6 +20,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "run/attach.h"
 #include "run/preload/calls.h"
@@ -140,13 +141,13 @@ static void task_make(struct shelf *shelf, struct shelf_task **t)
 	take_umask(*t);
 }
 
-/* Who gave up the rights to make what was promised asks `shelf run`, which makes it before it answers. */
+/* Who gave up the rights to make what was promised, or may not make a file of that size, asks `shelf run`, which makes it before it answers. */
 static int attach_promised(struct shelf **shelf, char why[SHELF_WHY])
 {
 	int err = promise_attach(runtime.shm_dir, runtime.name, shelf, why);
 	long fd;
 
-	if (err != -EACCES && err != -EPERM)
+	if (err != -EACCES && err != -EPERM && (err != -EFBIG || !runtime.key[0]))
 		return err;
 	fd = run_ask_segment();
 	if (fd == -ETIMEDOUT)
@@ -155,6 +156,24 @@ static int attach_promised(struct shelf **shelf, char why[SHELF_WHY])
 		return (int)fd;
 	sys_call3(SYS_close, fd, 0, 0);
 	return shelf_attach(runtime.name, 0, shelf, why);
+}
+
+static int attach_shelf(struct shelf **shelf, char why[SHELF_WHY])
+{
+	return runtime.promised ? attach_promised(shelf, why) : shelf_attach(runtime.name, 0, shelf, why);
+}
+
+/* The program may have no number left. */
+static int attach_shelf_anyhow(struct shelf **shelf, char why[SHELF_WHY])
+{
+	int err = attach_shelf(shelf, why);
+	struct rlimit old;
+
+	if (err == -EMFILE && numbers_stretch(&old)) {
+		err = attach_shelf(shelf, why);
+		numbers_shrink(&old);
+	}
+	return err;
 }
 
 /* False, if that is to be said: the shelf cannot be attached. */
@@ -169,7 +188,7 @@ static bool attach_now(bool must)
 	nodes_attach();
 	signal_attach();
 	segment_register_opener(run_ask_segment);
-	if (!shelf && (runtime.promised ? attach_promised(&shelf, why) : shelf_attach(runtime.name, 0, &shelf, why))) {
+	if (!shelf && attach_shelf_anyhow(&shelf, why)) {
 		if (!must)
 			return false;
 		run_die("%s", why);
