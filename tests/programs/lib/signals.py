@@ -131,7 +131,14 @@ def hang_up():
 
 
 def of_the_program():
-    for who, text in ('the program', 'os.kill(0, signal.SIGUSR1)'), ('its child', "os.spawnlp(os.P_WAIT, 'sh', 'sh', '-c', 'trap : USR1; kill -USR1 0')"):
+    child = r'''
+r, w = os.pipe()
+os.dup2(r, 0)
+os.spawnlp(os.P_NOWAIT, 'sh', 'sh', '-c', 'trap : USR1; kill -USR1 0; cat') # which is there until we are gone
+while not got:
+    os.sched_yield()
+'''
+    for who, text in ('the program', 'os.kill(0, signal.SIGUSR1)'), ('its child', child):
         run = Run(COUNT + text + WAIT)
         while run.line() != 'ready':
             pass
