@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fsize.h"
 #include "base/syscall.h"
 #include "segment/segment_priv.h"
 
@@ -43,6 +44,17 @@ static int create_plan(const struct segment_options *opt, struct seg_header *pla
 	return 0;
 }
 
+static long create_length(int fd, uint64_t length)
+{
+	struct fsize_stretch stretch;
+	long err;
+
+	fsize_stretch(&stretch);
+	err = sys_call3(SYS_ftruncate, fd, (long)length, 0);
+	fsize_shrink(&stretch);
+	return err;
+}
+
 static int create_file(const char *path, uint64_t length, char *why)
 {
 	int fd = (int)sys_call3(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -54,13 +66,13 @@ static int create_file(const char *path, uint64_t length, char *why)
 		return refuse(why, -fd, "%.150s: cannot be created: %s", path, strerror(-fd));
 	err = sys_call3(SYS_fchmod, fd, 0600, 0); /* whatever the umask took away */
 	if (!err)
-		err = sys_call3(SYS_ftruncate, fd, (long)length, 0);
+		err = create_length(fd, length);
 	if (!err)
 		return fd;
 	sys_call3(SYS_close, fd, 0, 0);
 	sys_call3(SYS_unlink, (long)path, 0, 0);
-	return refuse(why, (int)-err, "%.150s: cannot be made %llu bytes long: %s", path, (unsigned long long)length,
-		      strerror((int)-err));
+	return refuse(why, (int)-err, "%.150s: cannot be made %llu bytes long: %s%s", path, (unsigned long long)length,
+		      strerror((int)-err), err == -EFBIG ? "; raise the limit on files (ulimit -f)" : "");
 }
 
 static void *create_map(int fd, const char *name, const struct segment_options *opt, struct seg_header *plan)

@@ -40,6 +40,17 @@ fi
 ends 0 "the command itself, on a shelf" run "$SHELF" ls
 ends 0 "and by its name" env PATH="$(dirname "$SHELF"):$PATH" "$SHELF" run --size 64M --at "$at" -- sh -c 'shelf df'
 
+# a limit on the size of files is for the program's own
+mkdir "$work/limited"
+small="ulimit -S -f 10;" write="echo x >$at/f && [ -s $at/f ]"
+ends 0 "a shelf is made by a program with a limit on the size of files" run sh -c "$small $write"
+ends 0 "and one that was only promised" "$SHELF" run --at "$at" -- sh -c "$small $write"
+ends 0 "all is made under such a limit" env XDG_CACHE_HOME="$work/limited" sh -c "$small exec '$SHELF' run --at '$at' -- sh -c '$write'"
+ends 0 "a named one, too" sh -c "$small '$SHELF' run --name limited --size 64M --at '$at' -- sh -c '$write' && '$SHELF' rm limited"
+ends 0 "a program in the shelf that is larger" run sh -c "cp /bin/bash $at/bash; $small $at/bash -c '[ \$(ulimit -S -f) -lt 100 ]'"
+sh -c "ulimit -f 10; exec '$SHELF' run --at '$at' -- sh -c '$write'" >"$work/out" 2>"$work/err"
+case $? in 0) pass ;; 126) says "ulimit -f" "a limit that may not be raised" ;; *) fail "a limit that may not be raised: status $?" "$work/err" ;; esac
+
 # how programs are named and found, and how options are written
 mkdir -p "$work/path/dir" "$work/path/sub/tool"
 printf 'echo "$0 $1 $#"; exit 5\n' >"$work/path/script"

@@ -19,6 +19,7 @@
 #include <linux/memfd.h>
 #include <string.h>
 
+#include "base/fsize.h"
 #include "run/preload/exec.h"
 #include "run/alone/libc.h"
 #include "run/preload/paths.h"
@@ -263,13 +264,16 @@ static long refuse(const char *path, const char *why)
 /* A program in the shelf, as a descriptor of the kernel's. */
 static long copy_to_memfd(struct exec_room *room, const struct program_file *im, const char *name, unsigned flags)
 {
+	struct fsize_stretch stretch;
 	off_t at = 0;
 	long n, fd = sys_call3(SYS_memfd_create, (long)name, flags, 0);
 
 	if (fd < 0)
 		return fd;
+	fsize_stretch(&stretch);
 	while ((n = im->read(im, room->piece, sizeof(room->piece), at)) > 0 && sys_call3(SYS_write, fd, (long)room->piece, n) == n)
 		at += n;
+	fsize_shrink(&stretch);
 	if (!n)
 		return fd;
 	sys_call3(SYS_close, fd, 0, 0);
