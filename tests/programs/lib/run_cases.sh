@@ -7,13 +7,13 @@ shift
 limit=$(scaled 600)
 size=${size:-512M}
 
-run="mkdir -p \$OUT/cases; $program \$OUT/cases $*"
+run="mkdir -p \$OUT/cases/\$N; $program \$OUT/cases/\$N $*"
 side tmpfs "$run"
 side shelf "$run"
 compare "the run as a whole"
 [ "$(cat "$work/tmpfs/status")" = 0 ] || fail "the cases ran at all" "$work/tmpfs/err"
-for log in "$work"/tmpfs/cases/*; do
-	name=$(basename "$log")
+for log in "$work"/tmpfs/cases/*/*; do
+	name=${log#"$work/tmpfs/cases/"}
 	for way in tmpfs shelf; do
 		sed -e "s,$base/$way,@,g" "$work/$way/cases/$name" >"$work/$way/said" 2>/dev/null
 		echo "--" >>"$work/$way/said"
