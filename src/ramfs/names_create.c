@@ -42,8 +42,6 @@ static void create_record(struct slot *self, struct inode *dir, struct dentry *d
 	bool is_dir = S_ISDIR(inode_type(inode));
 
 	store_relaxed(&inode->alias, d); /* not published */
-	if (is_dir)
-		store_relaxed(&inode->dir.parent, dir); /* not published */
 	args[NA_GAINS] = is_dir ? na_word(dir) : 0;
 	args[NA_DIR] = na_word(dir);
 	args[NA_DENTRY] = na_word(d);
@@ -53,6 +51,10 @@ static void create_record(struct slot *self, struct inode *dir, struct dentry *d
 	args[NA_NLINKS] = load_relaxed(&dir->nlink) + (is_dir ? 1u : 0u);
 	args[NA_NOW] = load_relaxed(&inode->ctime); /* as young as the inode */
 	intent_begin(self, INTENT_CREATE, NAMES_ARGS, args);
+	fence_compiler();
+	/* A parent that is not counted yet, and of which only the record tells that. */
+	if (is_dir)
+		store_relaxed(&inode->dir.parent, dir); /* not published */
 	/* The record has the inode now.  With `keep` the ledger stands for the caller's reference from here on. */
 	if (keep)
 		ref_init(&inode->refs, 2);
