@@ -34,13 +34,17 @@ static inline struct fs_context *names_fs(struct slot *self)
 {
 	struct inode *root = vfs_root_of(self)->root;
 	struct fs_context *fs = mem_alloc(self, sizeof(*fs));
+	int k, n;
 
 	CHECK(fs);
 	memset(fs, 0, sizeof(*fs));
 	store_relaxed(&fs->root, root);
 	store_relaxed(&fs->cwd, root);
 	epoch_enter(self);
-	CHECK(inode_get_epoch(root) && inode_get_epoch(root));
+	for (n = 0; n < 2; n++) {
+		CHECK(inode_get_epoch(self, root, &k));
+		hand_forget(self, k);
+	}
 	epoch_exit(self);
 	store_relaxed(&fs->umask, 022);
 	return fs;

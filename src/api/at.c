@@ -84,7 +84,7 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 {
 	struct look l;
 	bool got;
-	int err = who_change(&l.w, t);
+	int k, err = who_change(&l.w, t);
 
 	if (err)
 		return err;
@@ -93,9 +93,7 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 		err = look_begin_as(&l, dirfd, path, walk_flags);
 		if (err)
 			return err;
-		got = inode_get_epoch(l.walk.inode); /* false: removed since the walk found it */
-		if (got)
-			ledger_add(l.w.self, l.walk.inode, LEDGER_INODE);
+		got = inode_get_epoch(l.w.self, l.walk.inode, &k); /* false: removed since the walk found it */
 		if (got && notify_wanted(l.w.self))
 			store_relaxed(&h->name, opened_new_epoch(l.w.self, &l.walk)); /* ours alone */
 		look_end(&l);
@@ -108,7 +106,6 @@ int hold_begin(struct hold *h, struct shelf_task *t, int dirfd, const char *path
 int64_t hold_end(struct hold *h, int64_t result)
 {
 	opened_put(h->w.self, load_relaxed(&h->name)); /* ours alone */
-	ledger_del(h->w.self, h->inode);
 	inode_put(h->w.self, h->inode);
 	return result;
 }

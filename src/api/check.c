@@ -72,9 +72,9 @@ void check_progress(struct check *c)
 }
 
 /* Too many: somebody died with one in hand.  Too few: damage, for it would go while it is in use. */
-void check_count(struct check *c, struct ref *count, uint32_t should, const char *what, uint64_t number)
+void check_tally(struct check *c, struct tally *count, uint32_t should, const char *what, uint64_t number)
 {
-	uint32_t says = ref_read(count);
+	uint32_t says = tally_read(count);
 
 	if (says == should || !c->settled)
 		return;
@@ -84,7 +84,7 @@ void check_count(struct check *c, struct ref *count, uint32_t should, const char
 		check_fault(c, true, "%s %llu is counted %u times and held %u times", what, (unsigned long long)number, says,
 			    should);
 	if (c->repair)
-		ref_init(count, should); /* nobody else is there */
+		tally_init(count, should); /* nobody else is there */
 }
 
 void check_lock(struct check *c, struct lock *l, const char *what, uint64_t number)

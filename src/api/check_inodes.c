@@ -35,7 +35,7 @@ void check_holds(struct check *c, struct inode *inode, const char *who)
 		return;
 	}
 	s->refs++;
-	if (ref_read(&inode->refs) >= REF_DEAD)
+	if (inode_gone(inode))
 		check_fault(c, false, "inode %llu is held by %s but counted as freed", ino_of(inode), who);
 }
 
@@ -344,6 +344,6 @@ void check_inodes(struct check *c)
 		check_links(c, s->obj, s->names);
 		check_alias(c, s);
 		if (c->alone)
-			check_count(c, &((struct inode *)s->obj)->refs, s->refs, "inode", ino_of(s->obj));
+			check_tally(c, &((struct inode *)s->obj)->refs, s->refs, "inode", ino_of(s->obj));
 	}
 }

@@ -276,10 +276,10 @@ static void count_of(struct check *c, const struct seen *s)
 
 	switch (s->kind) {
 	case SEEN_FILE:
-		check_count(c, &((struct fd_file *)s->obj)->count, s->refs, "open file", number_of(s->obj));
+		check_tally(c, &((struct fd_file *)s->obj)->tally, s->refs, "open file", number_of(s->obj));
 		break;
 	case SEEN_PLACE:
-		check_count(c, &((struct fs_context *)s->obj)->users, s->refs, "place of a task", number_of(s->obj));
+		check_tally(c, &((struct fs_context *)s->obj)->users, s->refs, "place of a task", number_of(s->obj));
 		break;
 	case SEEN_TABLE:
 		users = load_acquire(&tab->refs); /* pairs with fd_table_leave */

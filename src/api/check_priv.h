@@ -79,7 +79,7 @@ int check_seen_begin(struct check *c, uint64_t expected);
 void check_seen_end(struct check *c);
 bool check_queue(struct check *c, struct inode *dir);
 /* A count: what it says against what was found. */
-void check_count(struct check *c, struct ref *count, uint32_t should, const char *what, uint64_t number);
+void check_tally(struct check *c, struct tally *count, uint32_t should, const char *what, uint64_t number);
 
 /* An inode that somebody names: marked, plausible.  NULL: it is none. */
 struct seen *check_inode(struct check *c, struct inode *inode);

@@ -120,6 +120,7 @@ static bool queue_grow(struct check *c)
 bool check_queue(struct check *c, struct inode *dir)
 {
 	bool got = c->alone;
+	int k;
 
 	if (c->tail == c->queue_room && !queue_grow(c)) {
 		c->grew = true;
@@ -127,7 +128,9 @@ bool check_queue(struct check *c, struct inode *dir)
 	}
 	if (!got) {
 		epoch_enter(c->self);
-		got = inode_get_epoch(dir);
+		got = inode_get_epoch(c->self, dir, &k);
+		if (got)
+			hand_forget(c->self, k); /* more than the ledger holds */
 		epoch_exit(c->self);
 	}
 	if (got)

@@ -96,8 +96,7 @@ static int enter_dir(struct hold *h, bool root)
 		return err;
 	/* The reference of the hold becomes the context's: one more for hold_end() to drop. */
 	epoch_enter(h->w.self);
-	inode_get_epoch(h->inode); /* counted already: not dead */
-	k = ledger_add(h->w.self, h->inode, LEDGER_INODE);
+	inode_get_epoch(h->w.self, h->inode, &k); /* counted already: not dead */
 	epoch_exit(h->w.self);
 	if (root)
 		fs_set_root(h->w.self, h->w.fs, h->inode, k);

@@ -82,19 +82,17 @@ static int link_cwd(struct who *w, int tofd, const char *to)
 {
 	struct place target;
 	struct inode *cwd;
-	int err = place_get(w, tofd, to, &target);
+	int k, err = place_get(w, tofd, to, &target);
 
 	if (err)
 		return err;
 	epoch_enter(w->self);
 	do
 		cwd = load_acquire(&w->fs->cwd); /* pairs with fs_set_cwd */
-	while (!inode_get_epoch(cwd));
-	ledger_add(w->self, cwd, LEDGER_INODE);
+	while (!inode_get_epoch(w->self, cwd, &k));
 	epoch_exit(w->self);
 	err = ramfs_link(w, NULL, NULL, cwd, false, target.start, to);
-	ledger_del(w->self, cwd);
-	inode_put(w->self, cwd);
+	inode_put_entry(w->self, cwd, k);
 	place_put(w, &target);
 	return err;
 }

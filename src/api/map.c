@@ -12,17 +12,16 @@
 static struct file *map_file_new(struct slot *self, struct inode *inode, int *err)
 {
 	struct file *f;
+	int k;
 
 	epoch_enter(self);
-	inode_get_epoch(inode);
-	ledger_add(self, inode, LEDGER_INODE);
+	inode_get_epoch(self, inode, &k);
 	epoch_exit(self);
 	ramfs_map_get(inode);
 	f = file_new(self, inode, FD_TYPE_MAP, O_RDONLY, err);
 	if (f)
 		return f;
 	ramfs_map_put(self, inode); /* the ledger still has the inode */
-	ledger_del(self, inode);
 	inode_put(self, inode);
 	return NULL;
 }

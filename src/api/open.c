@@ -151,12 +151,6 @@ out:
 	return err;
 }
 
-static void inode_drop(struct slot *self, struct inode *inode)
-{
-	ledger_del(self, inode);
-	inode_put(self, inode);
-}
-
 /* Pipes, sockets and devices are names here, nothing to talk to. */
 static inline int type_of(const struct opening *o, struct inode *inode, uint32_t *type)
 {
@@ -187,7 +181,7 @@ static inline int open_finish(struct opening *o, struct open_walk *found, uint32
 	if (!err && o->flags & O_TRUNC && !found->created && *type == FD_TYPE_REG)
 		err = ramfs_truncate(&o->w, found->inode, 0);
 	if (err)
-		inode_drop(o->w.self, found->inode);
+		inode_put(o->w.self, found->inode);
 	return err;
 }
 
@@ -220,12 +214,12 @@ static bool table_full(const struct opening *o)
 	return fd < 0;
 }
 
-/* There is no number for it: it was never open, so nobody is told of a close.  A death in between leaks the inode. */
+/* There is no number for it: it was never open, so nobody is told of a close. */
 static void file_unmake(struct slot *self, struct file *f)
 {
 	struct inode *inode = f->inode;
 
-	f->head.type = FD_TYPE_NONE;
+	file_unfill(self, f);
 	fd_put(self, &f->head);
 	inode_put(self, inode);
 }
@@ -276,7 +270,7 @@ static int open_plain(struct opening *o)
 		return table_full(o) ? -EMFILE : err;
 	f = file_new(self, found.inode, type, flags_kept(o), &err);
 	if (unlikely(!f)) {
-		inode_drop(self, found.inode);
+		inode_put(self, found.inode);
 		return table_full(o) ? -EMFILE : err;
 	}
 	f->cred_id = cred_id_of(&o->w);
@@ -407,7 +401,7 @@ int api_open_hidden(struct shelf_task *t, int dirfd, const char *path, int min)
 		return err;
 	f = file_new(o.w.self, found.inode, type, flags_kept(&o), &err);
 	if (!f) {
-		inode_drop(o.w.self, found.inode);
+		inode_put(o.w.self, found.inode);
 		return err;
 	}
 	fd = fd_reserve(o.w.self, o.w.files, min, FD_NUMBER_MAX);

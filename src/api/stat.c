@@ -20,7 +20,7 @@
 static bool attr_living_epoch(struct slot *self, struct inode *inode, struct attr *a)
 {
 	attr_read_epoch(self, inode, a);
-	return likely(ref_read(&inode->refs) < REF_DEAD);
+	return likely(!inode_gone(inode));
 }
 
 static int attr_fd_once(struct shelf_task *t, int fd, struct attr *a, struct slot **self)

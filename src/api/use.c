@@ -6,12 +6,12 @@ int use_pin(struct use *u)
 {
 	struct slot *self = u->w.self;
 	struct fd_file *head = &u->f->head;
+	int k;
 
 	if (u->pinned)
 		return 0;
-	if (!ref_get(&head->count)) /* closed for good since we borrowed it */
+	if (!fd_ref_get(self, head, &k)) /* closed for good since we borrowed it */
 		return USE_AGAIN;
-	fd_note(self, head);
 	fd_return_epoch(self, u->w.files, head);
 	epoch_exit(self);
 	u->pinned = true;

@@ -68,28 +68,6 @@ static inline bool ref_put(struct ref *r)
 	return cas_acq_rel(&r->n, &zero, REF_DEAD + (UINT32_MAX - REF_DEAD) / 2);
 }
 
-/* ref_put if the caller's reference is the only one: then, and only then, it was the last.  Else nothing is done. */
-static inline bool ref_put_only(struct ref *r)
-{
-	uint32_t one = 1;
-
-	return load_relaxed(&r->n) == 1 && cas_acq_rel(&r->n, &one, REF_DEAD + (UINT32_MAX - REF_DEAD) / 2); /* the CAS decides */
-}
-
-/*
- * One less, unless the caller's reference is the only one.  False: it is, and nothing is done.  One step, and until that our
- * own reference stands: no section is needed.
- */
-static inline bool ref_put_shared(struct ref *r)
-{
-	uint32_t old = load_relaxed(&r->n); /* the CAS decides */
-
-	while (old > 1)
-		if (old >= REF_SATURATED || cas_acq_rel(&r->n, &old, old - 1))
-			return true;
-	return false;
-}
-
 /*
  * ref_put where one step is enough: no section is needed, since our own reference stands until that step.
  * False: nothing was done, the count is not as it was seen, or saturated: ref_put.

@@ -221,10 +221,12 @@ int retire_begin(struct slot *self, const volatile void *where, uint64_t word, u
 void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry, atomic_i64 *count)
 {
 	bag_put(&self->bags[BAG_OPEN], r);
-	count_down(count, k);
+	if (count)
+		count_down(count, k);
 	if (likely(k >= 0))
 		store_release(&self->ledger[k], entry); /* read after our death */
-	count_done(count);
+	if (count)
+		count_done(count);
 	retire_count(self);
 }
 

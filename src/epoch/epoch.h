@@ -101,7 +101,7 @@ int retire_note(struct slot *owner, struct retired *r, enum retire_type type, ui
 int retire_begin(struct slot *self, const volatile void *where, uint64_t word, uint32_t given, struct retired *r,
 		 enum retire_type type, uint32_t aux);
 void epoch_retire_noted(struct slot *self, struct retired *r, int k);
-/* What has another entry `k` (-1: none), which becomes `entry` once it is in the bag, and counts no more with that. */
+/* What has another entry `k` (-1: none), which becomes `entry` once it is in the bag, and is counted no more with that. */
 void epoch_retire_swapped(struct slot *self, struct retired *r, int k, uint64_t entry, atomic_i64 *count);
 /* With a store once it is in the bag, before bags change: until that is seen epoch_retired_last() knows. */
 void epoch_retire_step(struct slot *self, struct retired *r, enum retire_type type, uint32_t aux, atomic_u32 *step,

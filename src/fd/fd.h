@@ -18,7 +18,7 @@
  * in the thread's ledger, and dropped for it if it dies.  Who keeps one in a structure
  * (an epoll item) calls fd_forget() then, and fd_note() before it puts it.
  * To look at it: `shelf fds`, fd_next_open(), fd_files_open().
- * Limits: numbers below FD_NUMBER_MAX (16,777,216); recover.c says what a death may leak.
+ * Limits: numbers below FD_NUMBER_MAX (16,777,216).
  */
 #ifndef SHELF_FD_FD_H
 #define SHELF_FD_FD_H

@@ -8,11 +8,15 @@
 
 #include "base/refcount.h"
 #include "epoch/epoch.h"
+#include "segment/tally.h"
 
 struct fd_table;
 
 struct fd_file {
-	struct ref count; /* table slots + counted users */
+	union { /* table slots + counted users */
+		struct ref count; /* as the schemes that are compared count; and for a look */
+		struct tally tally; /* as the product does; its count lies where the other is */
+	};
 	uint32_t type; /* enum fd_type; fixed while the file lives */
 	struct retired retired;
 };

@@ -40,7 +40,7 @@ int fd_layer_init(struct segment *seg)
 	store_relaxed(&root->limit, max_of(seg->size / FD_LIMIT_BYTES,
 					   (uint64_t)FD_LIMIT_MIN)); /* published next */
 	root->host.type = FD_TYPE_HOST;
-	ref_init(&root->host.count, REF_SATURATED + (REF_DEAD - REF_SATURATED) / 2); /* published next */
+	tally_init(&root->host.tally, REF_SATURATED + (REF_DEAD - REF_SATURATED) / 2); /* published next */
 	segment_set_root(seg, SEG_ROOT_FD, root);
 	return fd_layer_attach(seg);
 }
@@ -84,7 +84,7 @@ int fd_file_init_noted(struct slot *self, struct fd_file *file, uint32_t type, i
 {
 	file->retired = (struct retired){0};
 	file->type = type;
-	ref_init(&file->count, 1);
+	tally_init(&file->tally, 1);
 	if (unlikely(k < 0))
 		k = ledger_free(self);
 	if (!fd_file_counted(self, k))
@@ -98,13 +98,6 @@ int fd_file_init_noted(struct slot *self, struct fd_file *file, uint32_t type, i
 int fd_file_init(struct slot *self, struct fd_file *file, uint32_t type)
 {
 	return fd_file_init_noted(self, file, type, -1);
-}
-
-static int fd_entry(struct slot *self, struct fd_file *file)
-{
-	uint64_t entry = hand_entry_of(file, LEDGER_FILE);
-
-	return likely(load_relaxed(&self->ledger[0]) == entry) ? 0 : hand_find(self, file, LEDGER_FILE); /* own */
 }
 
 /* A type nobody registered here (another program's) has nothing of this process to release. */

@@ -12,9 +12,7 @@
  * the record knew, and a copy that nobody will use, go into the dead thread's own ledger (ledger_inherit); whoever
  * takes the slot over drops them, outside of locks.
  *
- * A death between an atomic on a file's count and the store that records it
- * leaves one reference too many: shelf_verify() finds it.  The
- * other order would free a file that is still in use.
+ * Counts of files come and go together with entries of the ledger (tally.h): that is settled before any record.
  * The schemes with spinning locks do not recover.
  */
 #include "fd/fd_priv.h"

@@ -22,6 +22,22 @@
 void fd_release(struct slot *self, struct fd_file *file) __attribute__((cold));
 /* The same where the ledger has that reference still. */
 void fd_release_last(struct slot *self, struct fd_file *file);
+/* The same where it has it unless it is full (k = -1). */
+static inline void fd_release_entry(struct slot *self, struct fd_file *file, int k)
+{
+	if (likely(k >= 0))
+		fd_release_last(self, file);
+	else
+		fd_release(self, file);
+}
+
+/* Which entry of the ledger it is, -1: none. */
+static inline int fd_entry(struct slot *self, struct fd_file *file)
+{
+	uint64_t entry = hand_entry_of(file, LEDGER_FILE);
+
+	return likely(load_relaxed(&self->ledger[0]) == entry) ? 0 : hand_find(self, file, LEDGER_FILE); /* own */
+}
 
 #if defined(SHELF_SCHEME_BIGLOCK) || defined(SHELF_SCHEME_SPINLOCK) ||                             \
 	defined(SHELF_SCHEME_RWLOCK) || defined(SHELF_SCHEME_REFCOUNT) ||                          \
@@ -34,8 +50,7 @@ void fd_release_last(struct slot *self, struct fd_file *file);
 
 /*
  * The ledger names the references in a thread's hands, so that they can be
- * dropped for it when it dies.  Noted after the count went up and cleared before
- * it goes down: a death in between leaks a reference and never frees one twice.
+ * dropped for it when it dies.  They come and go with the count (tally.h).
  * A full ledger (calls nested deeper than it is long) only forgets the note.
  */
 static inline void fd_note(struct slot *self, struct fd_file *file)
@@ -64,10 +79,11 @@ static inline void fd_forget(struct slot *self, struct fd_file *file)
 	}
 }
 
-/* One more reference to a file that cannot die meanwhile: the caller holds one, or the table's lock. */
-static inline void fd_ref_take(struct fd_file *file)
+/* As fd_ref_get of scheme_borrow.h, of the schemes without a ledger; and of the host's file, whose count is saturated. */
+static inline bool fd_ref_take(struct fd_file *file, int *k)
 {
-	(void)ref_get(&file->count);
+	*k = -1;
+	return FD_LEDGER || ref_get(&file->count);
 }
 
 #endif

@@ -10,7 +10,7 @@
  *      before the close.
  *   B. a number is closed and opened again between the load and the use: the
  *      borrower has the old file, which it found at a moment inside its call.
- *   C. fd_get adds to a count that just died: ref_get says so and we look again;
+ *   C. fd_get would add to a count that just died: tally_get says so and we look again;
  *      EBADF is only ever said of a word that was seen empty.
  *   D. fd_get adds to a live count of a file that has left the slot meanwhile: the
  *      recheck sees it and looks again.  With files freed through the epoch
@@ -66,24 +66,51 @@ static inline void fd_return_epoch(struct slot *self, struct fd_table *tab, stru
 	(void)self, (void)tab, (void)file;
 }
 
-static inline int fd_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+/* In a section: one reference more, in entry *k of the ledger.  False: it is being freed. */
+static inline bool fd_ref_get(struct slot *self, struct fd_file *file, int *k)
 {
-	int err = fd_section_get(self, tab, fd, out);
-
-	if (likely(!err))
-		fd_note(self, *out);
-	return err;
+	return tally_get(self, &file->tally, hand_entry_of(file, LEDGER_FILE), k);
 }
 
-/* The only reference stays in the ledger: a recoverer sees by the count that it was dropped, and goes on from there. */
+static inline int fd_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
+{
+	uint64_t word;
+	int k;
+
+	for (;;) {
+		epoch_enter(self);
+		word = fd_word_load(tab, fd);
+		*out = fd_word_file(word);
+		if (unlikely(!(word & FD_WORD_OPEN)))
+			break;
+		if (likely(fd_ref_get(self, *out, &k))) { /* else race C */
+			if (likely(!((fd_word_load(tab, fd) ^ word) & ~(uint64_t)FD_WORD_BITS)))
+				break;
+			if (tally_put(self, &(*out)->tally, k)) { /* race D, and its other holders left meanwhile */
+				epoch_exit(self);
+				fd_release_entry(self, *out, k);
+				continue;
+			}
+		}
+		epoch_exit(self);
+	}
+	epoch_exit(self);
+	return likely(word & FD_WORD_OPEN) ? 0 : -EBADF;
+}
+
+/* The last reference stays in the ledger: a recoverer sees by the count that it was dropped, and goes on from there. */
 static inline void fd_put(struct slot *self, struct fd_file *file)
 {
-	if (likely(ref_put_only(&file->count))) {
-		fd_release_last(self, file);
-		return;
+	bool last = tally_put_only(self, &file->tally);
+	int k = fd_entry(self, file);
+
+	if (unlikely(!last)) {
+		epoch_enter(self); /* as tally.h asks */
+		last = tally_put(self, &file->tally, k);
+		epoch_exit(self);
 	}
-	fd_forget(self, file);
-	fd_section_put(self, file);
+	if (last)
+		fd_release_entry(self, file, k);
 }
 
 #endif

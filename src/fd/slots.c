@@ -255,13 +255,14 @@ int fd_dup2(struct slot *self, struct fd_table *tab, int oldfd, int newfd, uint6
 int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file **replaced)
 {
 	struct fd_file *host = fd_host_file(self);
+	int k;
 
 	*replaced = NULL;
 	if (fd < 0 || (unsigned)fd >= FD_NUMBER_MAX)
 		return -EBADF;
 	if (fd_word_file(fd_word_load(tab, fd)) == host)
 		return fd;
-	fd_ref_take(host); /* saturated: as a file that the caller holds */
+	(void)fd_ref_take(host, &k); /* as a file that the caller holds */
 	fd_note(self, host);
 	return dup2_held(self, tab, host, fd, 0, replaced);
 }
@@ -269,13 +270,14 @@ int fd_mark_host(struct slot *self, struct fd_table *tab, int fd, struct fd_file
 int fd_mark_free(struct slot *self, struct fd_table *tab, int fd)
 {
 	struct fd_file *host = fd_host_file(self);
+	int k;
 
 	if (fd < 0 || (unsigned)fd >= FD_NUMBER_MAX)
 		return -EBADF;
 	fd = fd_reserve(self, tab, fd, (uint64_t)fd + 1);
 	if (fd < 0)
 		return fd;
-	fd_ref_take(host); /* as in fd_mark_host */
+	(void)fd_ref_take(host, &k); /* as in fd_mark_host */
 	fd_note(self, host);
 	fd_publish(self, tab, fd, host, 0);
 	return fd;

@@ -95,13 +95,13 @@ void fd_table_set_users(struct slot *self, struct fd_table *tab, uint32_t users)
 /* ---- fork ----------------------------------------------------------------------------------- */
 
 /* 0: not for the child.  In a section: a late close (near.c) may take the table's reference away meanwhile. */
-static uint64_t word_get(struct slot *self, struct fd_table *src, unsigned fd)
+static uint64_t word_get(struct slot *self, struct fd_table *src, unsigned fd, int *k)
 {
 	uint64_t word;
 
 	epoch_enter(self);
 	word = fd_word_load(src, (int)fd);
-	if (!fd_word_is_open(word) || word & FD_CLOFORK_BIT || !ref_get(&fd_word_file(word)->count))
+	if (!fd_word_is_open(word) || word & FD_CLOFORK_BIT || !fd_ref_get(self, fd_word_file(word), k))
 		word = 0;
 	epoch_exit(self);
 	return word;
@@ -112,15 +112,18 @@ static int copy_one_locked(struct slot *self, struct fd_table *src, struct fd_ta
 {
 	atomic_u64 *to;
 	uint64_t word;
+	int k;
 
 	fd_intent_note(self, FD_ARG_NUMBER, fd);
 	to = fd_map_word_locked(self, dst, fd);
 	if (!to)
 		return -ENOMEM;
-	word = word_get(self, src, fd);
+	word = word_get(self, src, fd, &k);
 	if (!word)
 		return 0;
+	hand_begin(self, to, word, hand_bit(k), 0);
 	tracked_store(to, word); /* the record finds it there and drops it */
+	hand_end(self, hand_bit(k));
 	fd_map_mark_locked(dst, fd);
 	return 0;
 }

@@ -55,7 +55,7 @@ static size_t read_spans(struct inode *inode, struct data_cursor *c, uint64_t po
 static ssize_t read_end(struct inode *inode)
 {
 	/* The count died before the size became 0, and the size was loaded with acquire. */
-	return ref_read(&inode->refs) >= REF_DEAD ? DATA_AGAIN : 0;
+	return inode_gone(inode) ? DATA_AGAIN : 0;
 }
 
 /* After a failed try: a writer inside gets a moment.  False: enough. */

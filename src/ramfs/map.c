@@ -112,7 +112,6 @@ static void map_release(struct slot *self, struct fd_file *head)
 
 	fd_retire(self, head, RETIRE_FILE, inode);
 	ramfs_map_put(self, inode);
-	ledger_del(self, inode);
 	inode_put(self, inode);
 }
 

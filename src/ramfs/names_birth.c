@@ -79,7 +79,7 @@ int birth_new_epoch(struct who *w, struct inode *dir, struct birth *b, struct in
 
 void birth_forget(struct inode *inode)
 {
-	ref_init(&inode->refs, 1); /* whatever was meant for names and callers */
+	tally_init(&inode->refs, 1); /* whatever was meant for names and callers */
 	if (S_ISDIR(inode_type(inode)))
 		store_relaxed(&inode->dir.parent, NULL); /* who counted it takes it back; nobody else sees it */
 }
@@ -95,6 +95,5 @@ void birth_return(struct slot *self, struct inode *inode)
 void birth_undo(struct slot *self, struct inode *inode)
 {
 	birth_forget(inode);
-	ledger_del(self, inode);
 	inode_put(self, inode);
 }

@@ -57,18 +57,9 @@ static void create_record(struct slot *self, struct inode *dir, struct dentry *d
 		store_relaxed(&inode->dir.parent, dir); /* not published */
 	/* The record has the inode now.  With `keep` the ledger stands for the caller's reference from here on. */
 	if (keep)
-		ref_init(&inode->refs, 2);
+		tally_init(&inode->refs, 2);
 	else
 		ledger_del(self, inode);
-}
-
-/* The new directory's reference on its parent, which is locked and not dead. */
-static void create_count_parent(struct slot *self, struct inode *dir)
-{
-	if (!na_inode(&self->intent, NA_GAINS))
-		return;
-	(void)ref_get(&dir->refs);
-	intent_step(self, NS_COUNTED);
 }
 
 /* Lock held, in a section.  Leaves the section.  0: done; else nothing has changed, d and inode are the caller's. */
@@ -87,7 +78,7 @@ static int create_locked(struct slot *self, struct inode *dir, struct dentry *d,
 		epoch_exit(self);
 		return err;
 	}
-	create_count_parent(self, dir);
+	names_count(self, NS_COUNTED); /* the new directory's reference on its parent, which is locked and not dead */
 	names_commit(&self->intent);
 	names_finish(self, &self->intent);
 	epoch_exit(self);

@@ -78,10 +78,7 @@ static int link_locked(struct linking *l)
 		epoch_exit(self);
 		return err;
 	}
-	if (na_inode(&self->intent, NA_GAINS)) {
-		(void)ref_get(&l->inode->refs); /* the caller's reference keeps it alive */
-		intent_step(self, NS_COUNTED);
-	}
+	names_count(self, NS_COUNTED); /* the caller's reference keeps it alive */
 	names_commit(&self->intent);
 	names_finish(self, &self->intent);
 	epoch_exit(self);
@@ -155,14 +152,12 @@ static int link_to(struct linking *l, struct inode *start, const char *path)
 static int link_find(struct who *w, struct inode *start, const char *path, bool follow, struct inode **out)
 {
 	struct walk k;
-	int err;
+	int noted, err;
 
 	epoch_enter(w->self);
 	do
 		err = walk_epoch(w, start, path, follow ? WALK_FOLLOW : 0, &k);
-	while (!err && !inode_get_epoch(k.inode));
-	if (!err)
-		ledger_add(w->self, k.inode, LEDGER_INODE);
+	while (!err && !inode_get_epoch(w->self, k.inode, &noted));
 	epoch_exit(w->self);
 	*out = k.inode;
 	return err;
@@ -180,7 +175,6 @@ int ramfs_link(struct who *w, struct inode *from_start, const char *from, struct
 	if (err)
 		return err;
 	err = link_to(&l, to_start, to);
-	ledger_del(w->self, l.inode);
 	inode_put(w->self, l.inode);
 	return err;
 }

@@ -88,13 +88,12 @@ static int open_may_epoch(struct who *w, struct inode *parent, struct inode *ino
 static int open_existing_epoch(struct who *w, struct inode *parent, struct inode *inode, int flags,
 			       struct open_walk *out)
 {
-	int err = open_may_epoch(w, parent, inode, flags);
+	int k, err = open_may_epoch(w, parent, inode, flags);
 
 	if (err)
 		return err;
-	if (unlikely(!inode_get_epoch(inode)))
+	if (unlikely(!inode_get_epoch(w->self, inode, &k)))
 		return OPEN_AGAIN;
-	ledger_add(w->self, inode, LEDGER_INODE);
 	out->inode = inode;
 	out->created = false;
 	return 0;

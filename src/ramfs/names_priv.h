@@ -61,6 +61,8 @@ struct names_owed {
 	struct inode *inode[2];
 };
 
+/* In a section: what gains a reference (NA_GAINS, it is not dead) is counted, and with that the record says `step`. */
+void names_count(struct slot *self, uint32_t step);
 /* The record says what is to be; commit and finish it.  Locks of all that it names are held. */
 void names_commit(struct intent *i);
 void names_finish(struct slot *self, struct intent *i);

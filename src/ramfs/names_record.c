@@ -12,6 +12,20 @@
 #include "ramfs/names_priv.h"
 #include "segment/hand.h"
 
+/* ---- before it ---------------------------------------------------------------------------------- */
+
+void names_count(struct slot *self, uint32_t step)
+{
+	struct inode *gains = na_inode(&self->intent, NA_GAINS);
+	int k;
+
+	if (!gains || !inode_get_epoch(self, gains, &k))
+		return;
+	hand_begin32(self, &self->intent.step, step, hand_bit(k));
+	tracked_store(&self->intent.step, step);
+	hand_end(self, hand_bit(k));
+}
+
 /* ---- the commit ------------------------------------------------------------------------------- */
 
 static void parent_set(struct inode *child, struct inode *parent)
@@ -242,12 +256,9 @@ void names_pay(struct slot *self, struct names_owed *owed)
 {
 	unsigned k;
 
-	for (k = 0; k < 2; k++) {
-		if (!owed->inode[k])
-			continue;
-		ledger_del(self, owed->inode[k]);
-		inode_put(self, owed->inode[k]);
-	}
+	for (k = 0; k < 2; k++)
+		if (owed->inode[k])
+			inode_put(self, owed->inode[k]);
 }
 
 /* ---- recovery --------------------------------------------------------------------------------------- */

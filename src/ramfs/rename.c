@@ -274,7 +274,6 @@ static void rename_notify(struct renaming *r)
 static int rename_locked(struct renaming *r, struct names_owed *owed)
 {
 	struct slot *self = r->w->self;
-	struct inode *gains;
 	int err = 0;
 
 	rename_record(r);
@@ -291,11 +290,7 @@ static int rename_locked(struct renaming *r, struct names_owed *owed)
 		epoch_exit(self);
 		return err;
 	}
-	gains = na_inode(&self->intent, NA_GAINS);
-	if (gains) {
-		(void)ref_get(&gains->refs); /* locked and not dead */
-		intent_step(self, NS_COUNTED | (r->d2 ? 0 : NS_NEW_DENTRY));
-	}
+	names_count(self, NS_COUNTED | (r->d2 ? 0 : NS_NEW_DENTRY)); /* locked and not dead */
 	names_commit(&self->intent);
 	names_finish(self, &self->intent);
 	epoch_exit(self);

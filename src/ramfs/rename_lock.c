@@ -85,15 +85,13 @@ LOCK_NO_ANALYSIS static void rename_wait_dirs(struct renaming *r)
 
 static bool rename_hold(struct slot *self, struct inode *dir)
 {
-	if (!inode_get_epoch(dir))
-		return false;
-	ledger_add(self, dir, LEDGER_INODE);
-	return true;
+	int k;
+
+	return inode_get_epoch(self, dir, &k);
 }
 
 static void rename_drop(struct slot *self, struct inode *dir)
 {
-	ledger_del(self, dir);
 	inode_put(self, dir);
 }
 

@@ -106,6 +106,10 @@ void hand_settle(struct slot *dead)
 
 	if (!where)
 		return;
+	if (where & HAND_TALLY) {
+		tally_settle_dead(dead);
+		return;
+	}
 	if (where & HAND_WORD32)
 		now = load_acquire((atomic_u32 *)(uintptr_t)(where - HAND_WORD32));
 	else

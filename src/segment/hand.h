@@ -61,6 +61,15 @@ static inline void hand_begin(struct slot *self, const volatile void *where, uin
 }
 
 #define HAND_WORD32 1u /* in hand.where: the word there has 32 bits */
+#define HAND_TALLY 2u /* a struct tally is there, and hand.change tells the rest */
+
+/* In hand.change. */
+enum hand_change {
+	HAND_NO_ENTRY = 63, /* else the entry that comes or goes */
+	HAND_COMES = 64,
+	HAND_DONE = 128, /* set by whoever writes over the tally's word */
+	HAND_NUMBER = 16 /* where the change's number begins */
+};
 
 static inline int hand_begin_got(struct slot *self, const volatile void *where, uint64_t word, uint32_t given, void *obj,
 				 enum ledger_kind kind)
@@ -83,9 +92,14 @@ static inline uint64_t hand_entry_of(const void *obj, enum ledger_kind kind)
 void hand_begin_got2(struct slot *self, const volatile void *where, uint64_t word, uint64_t a, uint64_t b, int k[2]);
 
 /* The same where the word has 32 bits. */
-static inline int hand_begin_got32(struct slot *self, atomic_u32 *where, uint32_t word, void *obj, enum ledger_kind kind)
+static inline void hand_begin32(struct slot *self, const volatile void *where, uint32_t word, uint32_t given)
 {
-	return hand_begin_got(self, (const char *)(uintptr_t)where + HAND_WORD32, word, 0, obj, kind);
+	hand_begin(self, (const volatile char *)where + HAND_WORD32, word, given, 0);
+}
+
+static inline int hand_begin_got32(struct slot *self, const volatile void *where, uint32_t word, void *obj, enum ledger_kind kind)
+{
+	return hand_begin_got(self, (const volatile char *)where + HAND_WORD32, word, 0, obj, kind);
 }
 
 static inline void hand_end(struct slot *self, uint32_t given)
@@ -117,6 +131,7 @@ static inline bool hand_has(struct slot *dead, const void *obj, enum ledger_kind
 
 /* Recovery: entry `k` of the dead one's becomes ours; which.  -1: there is no room, and it is the caller's alone. */
 int hand_take_over(struct slot *self, struct slot *gone, int k);
+void tally_settle_dead(struct slot *dead); /* tally.c: hand_settle() where the word is a tally */
 /* Recovery: before the dead one's intent and locks. */
 void hand_settle(struct slot *dead);
 /* Recovery: memory that was in the dead one's hand goes to its own magazines and the free pages. */

@@ -6,7 +6,7 @@
 #include "segment/segment.h"
 
 #define SEG_MAGIC 0x31666c656873c0deULL
-#define SEG_VERSION 3u
+#define SEG_VERSION 4u
 #define SEG_CHUNK (2UL << 20)
 
 struct epoch_root;

@@ -73,6 +73,7 @@ struct handover {
 	atomic_u64 where; /* [o] the address stored to; 0: none is under way */
 	atomic_u64 word; /* [o] what is there once it is done */
 	atomic_u64 entries; /* [o] bits of those that are given up with it; from bit 32 on: that are had from it on */
+	atomic_u64 change; /* where it is a tally: enum hand_change, and the change's number; never reset; others set HAND_DONE: tally.h */
 };
 
 struct slot {

@@ -145,7 +145,7 @@ static int unshare_fs(struct slot *self, struct shelf_task *t)
 {
 	struct fs_context *old = load_relaxed(&t->fs); /* relaxed: [q] */
 
-	return ref_read(&old->users) == 1 ? 0 : fs_copy_to(self, old, t);
+	return tally_read(&old->users) == 1 ? 0 : fs_copy_to(self, old, t);
 }
 
 int shelf_task_unshare(struct shelf_task *t, unsigned clone_flags)

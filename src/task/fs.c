@@ -15,20 +15,17 @@ struct fs_new {
 	uint32_t given;
 };
 
-/* In a section.  `place` may change under us: then what it held before may be dead, and we look again. */
-static struct inode *place_get_epoch(atomic_ptr(struct inode) *place)
+/* In a section; *given gets its entry.  `place` may change under us: then what it held before may be dead, and we look again. */
+static struct inode *place_get_epoch(struct slot *self, atomic_ptr(struct inode) *place, uint32_t *given)
 {
 	struct inode *inode;
+	int k;
 
 	do
 		inode = load_acquire(place); /* pairs with the store in place_set */
-	while (!inode_get_epoch(inode));
+	while (!inode_get_epoch(self, inode, &k));
+	*given |= hand_bit(k);
 	return inode;
-}
-
-static uint32_t note_inode(struct slot *self, struct inode *inode)
-{
-	return hand_bit(ledger_add(self, inode, LEDGER_INODE));
 }
 
 /* With what `root` and `cwd` hold now. */
@@ -42,12 +39,10 @@ static int fs_new(struct slot *self, atomic_ptr(struct inode) *root, atomic_ptr(
 	out->fs = fs;
 	out->given = hand_bit(out->k);
 	store_relaxed(&fs->lock.word, 0); /* the context is published by its task */
-	ref_init(&fs->users, 1);
+	tally_init(&fs->users, 1);
 	epoch_enter(self);
-	store_relaxed(&fs->root, place_get_epoch(root));
-	out->given |= note_inode(self, load_relaxed(&fs->root)); /* ours */
-	store_relaxed(&fs->cwd, place_get_epoch(cwd));
-	out->given |= note_inode(self, load_relaxed(&fs->cwd)); /* ours */
+	store_relaxed(&fs->root, place_get_epoch(self, root, &out->given)); /* ours, as the next */
+	store_relaxed(&fs->cwd, place_get_epoch(self, cwd, &out->given));
 	epoch_exit(self);
 	store_relaxed(&fs->umask, umask);
 	fs->retired = (struct retired){ 0 };
@@ -70,40 +65,24 @@ static void fs_take_apart(struct slot *holder, struct fs_context *fs, int k)
 	hand_end(holder, 0);
 }
 
-/*
- * Entry `k` of the ledger of `holder` is one user of it, or the last, who is counted out already.  That goes; true: it was the
- * last.  The only user stays noted until it is counted out, another one is forgotten before.
- */
-static bool fs_part(struct slot *holder, struct fs_context *fs, int k)
-{
-	while (ref_read(&fs->users) < REF_DEAD && !ref_put_only(&fs->users)) {
-		hand_forget(holder, k);
-		if (ref_put_shared(&fs->users)) {
-			kill_point();
-			return false;
-		}
-		if (k >= 0)
-			store_release(&holder->ledger[k], hand_entry_of(fs, LEDGER_PLACE)); /* the others have gone meanwhile */
-	}
-	kill_point();
-	fs_take_apart(holder, fs, k);
-	return true;
-}
-
+/* One user less, who is entry `k` of the ledger; or the last, who is counted out already. */
 static void fs_put(struct slot *self, struct fs_context *fs, int k)
 {
 	struct inode *held[2];
+	bool last;
 	unsigned i;
 
-	if (!fs_part(self, fs, k))
+	epoch_enter(self); /* as tally.h asks */
+	last = tally_read(&fs->users) >= REF_DEAD || tally_put(self, &fs->users, k);
+	epoch_exit(self);
+	if (!last)
 		return;
+	fs_take_apart(self, fs, k);
 	held[0] = load_relaxed(&fs->root); /* relaxed, both: nobody else is left */
 	held[1] = load_relaxed(&fs->cwd);
 	epoch_retire_noted(self, &fs->retired, k);
-	for (i = 0; i < 2; i++) {
-		ledger_del(self, held[i]);
+	for (i = 0; i < 2; i++)
 		inode_put(self, held[i]);
-	}
 }
 
 /* The task's context from now on is `fs`, with the entries `given`; what it had is put. */
@@ -147,8 +126,12 @@ int fs_copy_to(struct slot *self, struct fs_context *from, struct shelf_task *t)
 
 void fs_share_to(struct slot *self, struct fs_context *from, struct shelf_task *t)
 {
-	ref_get(&from->users); /* the caller's task has one: not dead */
-	fs_swap(self, t, from, hand_bit(ledger_add(self, from, LEDGER_PLACE)));
+	int k;
+
+	epoch_enter(self);
+	tally_get(self, &from->users, hand_entry_of(from, LEDGER_PLACE), &k); /* the caller's task has one: not dead */
+	epoch_exit(self);
+	fs_swap(self, t, from, hand_bit(k));
 }
 
 void fs_leave(struct slot *self, struct shelf_task *t)
@@ -164,8 +147,8 @@ void fs_slot_gone(struct slot *self, struct slot *gone)
 	for (k = 0; gone != self && k < (int)SLOT_LEDGER; k++) {
 		uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with ledger_add, through the death */
 
-		if ((entry & 7) == LEDGER_PLACE) /* what is left of it the layers below take from there */
-			(void)fs_part(gone, (struct fs_context *)(uintptr_t)(entry & ~UINT64_C(7)), k);
+		if ((entry & 7) == LEDGER_PLACE)
+			fs_put(self, (struct fs_context *)(uintptr_t)(entry & ~UINT64_C(7)), hand_take_over(self, gone, k));
 	}
 }
 
@@ -183,8 +166,7 @@ static void place_set(struct slot *self, struct fs_context *fs, atomic_ptr(struc
 		hand_end(self, hand_bit(k));
 	}
 	lock_release(&fs->lock, &self->locker, LOCK_LEAF);
-	hand_forget(self, had);
-	inode_put(self, old);
+	inode_put_entry(self, old, had);
 }
 
 void fs_set_cwd(struct slot *self, struct fs_context *fs, struct inode *inode, int k)

@@ -42,11 +42,14 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 
 void file_fill(struct slot *self, struct file *f, struct inode *inode, uint32_t type)
 {
-	/* The type makes the reference the file's: never while it is the ledger's too, or a death drops it twice. */
+	uint32_t given = hand_bit(hand_find(self, inode, LEDGER_INODE));
+
+	/* The type makes the reference the file's. */
 	f->inode = inode;
-	ledger_del(self, inode);
-	fence_compiler();
+	hand_begin32(self, &f->head.type, type, given);
 	f->head.type = type;
+	fence_compiler();
+	hand_end(self, given);
 }
 
 struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uint32_t flags, int *err)
@@ -69,8 +72,15 @@ static void file_release(struct slot *self, struct fd_file *head)
 	if (unlikely(load_acquire(&f->has_flocks))) /* pairs with flock.c: its locks are in the inode's list */
 		flock_close_file(self, f);
 	fd_retire(self, head, RETIRE_FILE, inode);
-	ledger_del(self, inode);
 	inode_put(self, inode);
+}
+
+void file_unfill(struct slot *self, struct file *f)
+{
+	hand_begin_got32(self, &f->head.type, FD_TYPE_NONE, f->inode, LEDGER_INODE);
+	f->head.type = FD_TYPE_NONE;
+	fence_compiler();
+	hand_end(self, 0);
 }
 
 /* An open that failed after file_new_empty(). */

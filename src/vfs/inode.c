@@ -5,9 +5,8 @@
  * Data: struct inode (vfs.h), process-local table of drop functions, the slot's private range of
  * inode numbers and its count of inodes.
  * Shared writes: get and put change inode.refs, nothing else; a birth writes none.
- * Progress: get wait-free; put wait-free until the last, which frees the data.
- * Death: while the data of an inode are freed the thread's intent says so, and whoever recovers it goes on.
- * A thread that dies between the last reference and the intent leaks that inode.
+ * Progress: get and put lock-free, until the last, which frees the data.
+ * Death: the last reference stays in the thread's ledger until its intent says that the data are freed; whoever recovers goes on.
  * Look at it: vfs_inodes().
  */
 #include "vfs/vfs_priv.h"
@@ -117,7 +116,7 @@ struct inode *inode_new_noted(struct who *w, uint32_t mode, uint32_t uid, uint32
 	inode->ino = inode_number(self);
 	inode_set_times(inode);
 	store_relaxed(&inode->lock.word, 0);
-	ref_init(&inode->refs, 1);
+	tally_init(&inode->refs, 1);
 	store_relaxed(&inode->alias, NULL);
 	store_relaxed(&inode->xattrs, NULL);
 	store_relaxed(&inode->flocks, NULL);
@@ -204,53 +203,68 @@ static struct inode *inode_parent(struct inode *inode)
 	return S_ISDIR(inode_type(inode)) ? load_relaxed(&inode->dir.parent) : NULL; /* relaxed: nobody changes it any more */
 }
 
-/* Who watches is told, and its last name let go.  It is in the ledger meanwhile, as one whose count is dead: the entry. */
-static int inode_tell(struct slot *self, struct inode *inode)
+/* Who watches is told, and its last name let go. */
+static void inode_tell(struct slot *self, struct inode *inode)
 {
-	int k = ledger_add(self, inode, LEDGER_INODE);
-
-	kill_point();
 	if (!load_relaxed(&inode->nlink)) /* relaxed, both: nobody changes it any more */
 		notify(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
 	if (load_relaxed(&inode->was))
 		opened_drop(self, &inode->was);
+}
+
+/* By a record of its own.  The entry that the parent is in from then on. */
+static int inode_drop_recorded(struct slot *self, struct inode *inode, struct inode *parent, int k)
+{
+	uint64_t args[] = {(uintptr_t)inode, (uintptr_t)parent};
+	bool late;
+
+	intent_begin(self, INTENT_DROP, ARRAY_SIZE(args), args);
+	hand_forget(self, k);
+	late = inode_drop_data(self, inode);
+	epoch_retire_step(self, &inode->retired, RETIRE_INODE, late, &self->intent.step, DROP_RETIRED);
+	k = -1;
+	if (parent)
+		k = hand_begin_got32(self, &self->intent.step, DROP_DONE, parent, LEDGER_INODE);
+	tracked_store(&self->intent.step, DROP_DONE); /* read after our death */
+	if (parent)
+		hand_end(self, 0);
+	intent_end(self);
 	return k;
 }
 
 /*
- * The reference was the last.  Returns the parent if we held the last reference on that too.  Inside another intent (a
- * task's end) there is no room for ours: that operation's recovery cannot know of this inode, and a death leaks it.
+ * Inside another intent (a task's end) there is no room for ours: the entry says all, until the parent takes its place.  Without
+ * one, in a full ledger, a death leaks it.
  */
-static struct inode *inode_drop(struct slot *self, struct inode *inode)
+static int inode_drop_noted(struct slot *self, struct inode *inode, struct inode *parent, int k)
 {
-	struct inode *parent = inode_parent(inode);
-	uint64_t args[] = {(uintptr_t)inode, (uintptr_t)parent};
-	bool own = !load_relaxed(&self->intent.op); /* own field */
-	atomic_u32 nobody;
-	bool late;
-	int k = -1;
-
-	if (unlikely(load_relaxed(&inode->was) || load_relaxed(&self->seg->hdr->watchers))) /* relaxed: nobody changes it any more; as in notify() */
-		k = inode_tell(self, inode);
-	if (own)
-		intent_begin(self, INTENT_DROP, ARRAY_SIZE(args), args);
-	hand_forget(self, k);
-	late = inode_drop_data(self, inode);
-	epoch_retire_step(self, &inode->retired, RETIRE_INODE, late, own ? &self->intent.step : &nobody, DROP_RETIRED);
-	if (own)
-		intent_step(self, DROP_DONE);
-	if (parent && !inode_put_last(self, parent))
-		parent = NULL;
-	if (own)
-		intent_end(self);
-	return parent;
+	inode->retired.aux = inode_drop_data(self, inode);
+	inode->retired.type = RETIRE_INODE;
+	epoch_retire_swapped(self, &inode->retired, k, parent ? inode_entry(parent) : 0, NULL);
+	return parent ? k : -1;
 }
 
-void inode_put_dead(struct slot *self, struct inode *inode)
+/* The reference, entry *k, was the last.  Returns the parent if we held the last reference on that too, in entry *k. */
+static struct inode *inode_drop(struct slot *self, struct inode *inode, int *k)
+{
+	struct inode *parent = inode_parent(inode);
+
+	if (unlikely(*k < 0))
+		*k = ledger_add(self, inode, LEDGER_INODE);
+	if (unlikely(load_relaxed(&inode->was) || load_relaxed(&self->seg->hdr->watchers))) /* relaxed: nobody changes it any more; as in notify() */
+		inode_tell(self, inode);
+	if (load_relaxed(&self->intent.op)) /* own field */
+		*k = inode_drop_noted(self, inode, parent, *k);
+	else
+		*k = inode_drop_recorded(self, inode, parent, *k);
+	return parent && inode_put_last(self, parent, *k) ? parent : NULL;
+}
+
+void inode_put_dead(struct slot *self, struct inode *inode, int k)
 {
 	/* A removed directory may be the last that kept its removed parent. */
 	while (inode)
-		inode = inode_drop(self, inode);
+		inode = inode_drop(self, inode, &k);
 }
 
 /* What the step gives is the dead thread's ledger's with the store of the step: once, should we die as well. */
@@ -288,21 +302,32 @@ static void inode_recover_drop(struct slot *self, struct intent *dead)
 		recover_drop_parent(dead, (struct inode *)(uintptr_t)load_acquire(&dead->arg[1]));
 }
 
-/* A reference of a thread that is gone; or what it was about to drop, having put the last one (inode_tell). */
-static void inode_let_go(struct slot *self, struct inode *inode)
+/* It is in its bag already (inode_drop_noted): what takes its place in the ledger. */
+static void inode_go_on_dropping(struct slot *self, struct slot *gone, int k, struct inode *inode)
 {
-	if (ref_read(&inode->refs) >= REF_DEAD)
-		inode_put_dead(self, inode);
-	else
-		inode_put(self, inode);
+	struct inode *parent = inode_parent(inode);
+
+	store_release(&gone->ledger[k], parent ? inode_entry(parent) : 0); /* for whoever goes on after us */
+	if (parent)
+		inode_entry_gone(self, gone, k);
 }
 
+/* A reference of a thread that is gone; or what it was about to drop, having put the last one. */
 void inode_entry_gone(struct slot *self, struct slot *gone, int k)
 {
-	uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with ledger_add; the owner is gone */
+	uint64_t entry = load_acquire(&gone->ledger[k]); /* pairs with its stores, through the death */
+	struct inode *inode = (struct inode *)(uintptr_t)(entry & ~UINT64_C(7));
+	bool dead = inode_gone(inode);
 
-	store_release(&gone->ledger[k], 0); /* before the put: dying in between leaks, and frees nothing twice */
-	inode_let_go(self, (struct inode *)(entry & ~UINT64_C(7)));
+	if (dead && epoch_retired_last(gone, &inode->retired)) {
+		inode_go_on_dropping(self, gone, k, inode);
+		return;
+	}
+	k = hand_take_over(self, gone, k);
+	if (dead)
+		inode_put_dead(self, inode, k);
+	else
+		inode_put_entry(self, inode, k);
 }
 
 /* Counted references in the ledger of a thread that is gone. */

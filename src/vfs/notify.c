@@ -44,13 +44,13 @@ struct named {
 static void named_find(struct slot *self, struct inode *inode, struct named *out)
 {
 	struct dentry *d;
+	int k;
 
 	out->dir = NULL;
 	epoch_enter(self);
 	d = load_acquire(&inode->alias); /* pairs with its store under the inode's lock */
-	if (d && load_relaxed(&d->parent->watches) && inode_get_epoch(d->parent)) { /* relaxed: as in notify() */
+	if (d && load_relaxed(&d->parent->watches) && inode_get_epoch(self, d->parent, &k)) { /* relaxed: as in notify() */
 		out->dir = d->parent;
-		ledger_add(self, out->dir, LEDGER_INODE);
 		copy_bytes(out->name, d->name, d->len + 1u);
 	}
 	epoch_exit(self);
@@ -60,7 +60,6 @@ static void named_put(struct slot *self, struct named *n)
 {
 	if (!n->dir)
 		return;
-	ledger_del(self, n->dir);
 	inode_put(self, n->dir);
 }
 
@@ -131,16 +130,15 @@ void notify_file_slow(struct slot *self, struct file *f, uint32_t mask)
 
 static struct opened *name_keep_epoch(struct slot *self, struct inode *dir, const char *name, size_t len)
 {
-	int k;
+	int k, k_dir;
 	struct opened *o = load_relaxed(&dir->watches) ? mem_alloc_noted(self, sizeof(*o) + len + 1, &k) : NULL; /* as in notify() */
 
 	if (!o)
 		return NULL;
-	if (!inode_get_epoch(dir)) {
+	if (!inode_get_epoch(self, dir, &k_dir)) {
 		mem_free_noted(self, o, sizeof(*o) + len + 1, k);
 		return NULL;
 	}
-	ledger_add(self, dir, LEDGER_INODE);
 	o->dir = dir;
 	o->len = (uint32_t)len;
 	copy_bytes(o->name, name, len);
@@ -164,8 +162,7 @@ static void opened_free(struct slot *self, struct opened *o, int k, int k_dir)
 	struct inode *dir = o->dir;
 
 	mem_free_noted(self, o, sizeof(*o) + o->len + 1, k);
-	hand_forget(self, k_dir);
-	inode_put(self, dir);
+	inode_put_entry(self, dir, k_dir);
 }
 
 void opened_put(struct slot *self, struct opened *o)
@@ -201,7 +198,7 @@ static void was_keep(struct slot *self, struct inode *inode, struct inode *dir, 
 {
 	struct opened *o;
 
-	if (load_relaxed(&inode->was) || S_ISDIR(inode_type(inode)) || ref_read(&inode->refs) == 1) /* relaxed: lock held */
+	if (load_relaxed(&inode->was) || S_ISDIR(inode_type(inode)) || tally_read(&inode->refs) == 1) /* relaxed: lock held */
 		return;
 	epoch_enter(self);
 	o = name_keep_epoch(self, dir, name, strlen(name));
@@ -213,6 +210,6 @@ static void was_keep(struct slot *self, struct inode *inode, struct inode *dir, 
 void notify_removed_slow(struct slot *self, struct inode *inode, struct inode *dir, const char *name)
 {
 	was_keep(self, inode, dir, name);
-	if (!load_relaxed(&inode->nlink) && ref_read(&inode->refs) == 1) /* relaxed: lock held */
+	if (!load_relaxed(&inode->nlink) && tally_read(&inode->refs) == 1) /* relaxed: lock held */
 		notify_slow(self, inode, NULL, NULL, IN_DELETE_SELF, 0);
 }

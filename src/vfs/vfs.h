@@ -41,6 +41,7 @@
 #include "epoch/radix.h"
 #include "fd/fd.h"
 #include "lock/lock.h"
+#include "segment/tally.h"
 
 #define NAME_LIMIT 255
 #define PATH_LIMIT 4096
@@ -115,16 +116,16 @@ struct inode {
 
 	/* line 2: what writers dirty */
 	_Alignas(CACHE_LINE) struct lock lock; /* LOCK_DIR for directories, LOCK_INODE else */
-	struct ref refs;
+	atomic_u32 write_denied; /* programs executing it (ETXTBSY) */
+	struct tally refs;
 	atomic_ptr(struct dentry) alias; /* [d] one of its names, for getcwd and /proc/self/fd; may be NULL */
 	atomic_ptr(struct xattrs) xattrs; /* [i] */
 	atomic_ptr(struct flocks) flocks; /* record locks, OFD locks, flock: LOCK_FLOCKS */
 	atomic_u64 watches; /* what inotify watches on this inode want, perhaps more: special/inotify_watch.c */
-	atomic_u32 write_denied; /* programs executing it (ETXTBSY) */
 	atomic_u32 hints; /* [a] F_SET_RW_HINT, FS_IOC_SETFLAGS: api/fcntl_priv.h */
-	struct retired retired;
 
 	/* line 3 */
+	_Alignas(CACHE_LINE) struct retired retired;
 	atomic_ptr(struct opened) was; /* [i] the name that was removed while it was open and watched; stays until the end */
 };
 _Static_assert(sizeof(struct inode) <= 256, "an empty file costs an inode and a dentry: at most 512 bytes");
@@ -157,7 +158,7 @@ struct cred {
 /* Shared by CLONE_FS tasks; count by task/. */
 struct fs_context {
 	struct lock lock; /* LOCK_LEAF: changes of root and cwd */
-	struct ref users;
+	struct tally users;
 	atomic_ptr(struct inode) root, cwd; /* counted; read in a section */
 	atomic_u32 umask;
 	struct retired retired;
@@ -198,34 +199,45 @@ int vfs_attach(struct segment *seg); /* every process: registers types and hooks
 struct inode *inode_new(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
 /* The same; its reference is in the ledger. */
 struct inode *inode_new_noted(struct who *w, uint32_t mode, uint32_t uid, uint32_t gid);
-/* False: it is being freed: look again. */
-static inline bool inode_get_epoch(struct inode *inode)
+static inline uint64_t inode_entry(const struct inode *inode)
 {
-	return ref_get(&inode->refs);
+	return hand_entry_of(inode, LEDGER_INODE);
+}
+/* One reference more, in entry *k of the ledger.  In a section.  False: it is being freed: look again. */
+static inline bool inode_get_epoch(struct slot *self, struct inode *inode, int *k)
+{
+	return tally_get(self, &inode->refs, inode_entry(inode), k);
 }
 /* In a section, without a reference: is the last one gone? */
 static inline bool inode_gone(const struct inode *inode)
 {
-	return ref_read(&inode->refs) >= REF_DEAD;
+	return tally_read(&inode->refs) >= REF_DEAD;
 }
-void inode_put_dead(struct slot *self, struct inode *inode); /* the last reference is gone */
+/* The last reference is gone, and is entry `k` of the ledger still (-1: none is). */
+void inode_put_dead(struct slot *self, struct inode *inode, int k);
 void inode_entry_gone(struct slot *self, struct slot *gone, int k); /* entry `k` of a thread that is gone: let go */
-/* True: that was the last reference. */
-static inline bool inode_put_last(struct slot *self, struct inode *inode)
+/* True: that was the last reference; then the entry stays. */
+static inline bool inode_put_last(struct slot *self, struct inode *inode, int k)
 {
 	bool last;
 
-	if (likely(ref_put_at_once(&inode->refs, &last)))
-		return last;
-	epoch_enter(self); /* see ref_put */
-	last = ref_put(&inode->refs);
+	epoch_enter(self); /* as tally.h asks */
+	last = tally_put(self, &inode->refs, k);
 	epoch_exit(self);
 	return last;
 }
+/* A reference that is entry `k` of the ledger. */
+static inline void inode_put_entry(struct slot *self, struct inode *inode, int k)
+{
+	if (inode_put_last(self, inode, k))
+		inode_put_dead(self, inode, k);
+}
+/* The same where the entry is not at hand. */
 static inline void inode_put(struct slot *self, struct inode *inode)
 {
-	if (inode_put_last(self, inode))
-		inode_put_dead(self, inode);
+	bool first = load_relaxed(&self->ledger[0]) == inode_entry(inode); /* own */
+
+	inode_put_entry(self, inode, likely(first) ? 0 : hand_find(self, inode, LEDGER_INODE));
 }
 uint64_t inode_number(struct slot *self); /* unique in the segment; from the thread's own range */
 /* nlink 0 -> 1 takes the names' reference, 1 -> 0 drops it.  Inode's seq is written by the caller. */
@@ -410,6 +422,7 @@ struct file *file_new(struct slot *self, struct inode *inode, uint32_t type, uin
 /* In two steps, for an open that must not fail once it has created something: type FD_TYPE_NONE in between. */
 struct file *file_new_empty(struct slot *self, uint32_t flags, int *err);
 void file_fill(struct slot *self, struct file *f, struct inode *inode, uint32_t type);
+void file_unfill(struct slot *self, struct file *f); /* back: the inode is in the ledger again */
 
 /* ---- file locks (flock.c) --------------------------------------------------------------------------------- */
 

@@ -18,15 +18,13 @@ LOCK_NO_ANALYSIS static void dir_wait(struct slot *self, struct inode *dir)
 /* Counted for as long as the section is left; the ledger knows. */
 static bool hold_epoch(struct slot *self, struct inode *inode)
 {
-	if (!inode_get_epoch(inode))
-		return false;
-	ledger_add(self, inode, LEDGER_INODE);
-	return true;
+	int k;
+
+	return inode_get_epoch(self, inode, &k);
 }
 
 static void hold_end(struct slot *self, struct inode *inode)
 {
-	ledger_del(self, inode);
 	inode_put(self, inode);
 }
 

@@ -336,7 +336,7 @@ static void scene_check_dropped(struct scene *s)
 	CHECK(!segment_poisoned(s->world.seg));
 	pages = world_data_pages(&s->world) - others;
 	CHECK(pages == 0 || pages == before);
-	if (pages && ref_read(&s->file->refs) == 1) /* not put at all */
+	if (pages && tally_read(&s->file->refs) == 1) /* not put at all */
 		inode_put(s->world.self, s->file);
 	else if (pages) /* vfs/inode.c: dead between the last put and the intent */
 		CHECK(data_erase_range(s->world.self, s->file, &s->file->file.pages, 0, DATA_INDEX_END) == before);

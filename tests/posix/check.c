@@ -119,9 +119,9 @@ static void a_count_too_high_is_left_over_and_one_too_low_is_a_fault(void **stat
 	struct inode *file = inode_at("/dir/file");
 
 	(void)state;
-	ref_init(&file->refs, 5); /* its names and a descriptor */
+	tally_init(&file->refs, 5); /* its names and a descriptor */
 	is_mended(0, 1, "is counted 5 times and held 2 times");
-	ref_init(&file->refs, 1);
+	tally_init(&file->refs, 1);
 	is_mended(1, 0, "is counted 1 times and held 2 times");
 }
 
@@ -155,7 +155,7 @@ static void an_inode_that_no_name_and_no_file_holds_goes_with_its_pages(void **s
 	struct inode *file = inode_at("/dir/file");
 
 	(void)state;
-	ref_init(&file->refs, 3);
+	tally_init(&file->refs, 3);
 	assert_int_equal(shelf_unlink(t, "/dir/file"), 0);
 	assert_int_equal(shelf_close(t, 0), 0);
 	assert_int_equal(verify(0).inodes, 3);

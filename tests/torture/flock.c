@@ -115,9 +115,11 @@ static void whole_file(struct worker *me)
 static struct file *open_file(struct slot *self)
 {
 	struct file *f;
-	int err;
+	int err, k;
 
-	CHECK(inode_get_epoch(file->inode));
+	epoch_enter(self);
+	CHECK(inode_get_epoch(self, file->inode, &k));
+	epoch_exit(self);
 	f = file_new(self, file->inode, FD_TYPE_REG, O_RDWR, &err);
 	CHECK(f);
 	return f;

@@ -125,13 +125,13 @@ long map_present(const struct map_region *r, uintptr_t addr, uintptr_t end, unsi
 
 /* ---- private ------------------------------------------------------------------------------------------ */
 
-struct tally {
+struct mapped_sum {
 	uint64_t pages, runs;
 };
 
 static int count_run(void *ctx, uint64_t index, char *page, uint64_t pages)
 {
-	struct tally *t = ctx;
+	struct mapped_sum *t = ctx;
 
 	(void)index, (void)page;
 	t->pages += pages;
@@ -235,7 +235,7 @@ static long fill_pages(struct map_region *r, uintptr_t end)
 
 static bool lies_well(const struct map_region *r, uintptr_t end)
 {
-	struct tally t = {0, 0};
+	struct mapped_sum t = {0, 0};
 	struct who w;
 
 	if (end - r->start <= COPY_MAX || r->prot & PROT_EXEC || who_init(&w, task_here()))

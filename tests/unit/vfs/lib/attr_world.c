@@ -69,9 +69,11 @@ struct inode *attr_inode(struct who *w, uint32_t mode, uint32_t uid, uint32_t gi
 struct file *attr_open(struct who *w, struct inode *inode, uint32_t flags)
 {
 	struct file *f;
-	int err;
+	int err, k;
 
-	CHECK(inode_get_epoch(inode));
+	epoch_enter(w->self);
+	CHECK(inode_get_epoch(w->self, inode, &k));
+	epoch_exit(w->self);
 	f = file_new(w->self, inode, FD_TYPE_REG, flags, &err);
 	CHECK(f);
 	return f;
