@@ -42,7 +42,8 @@ struct file *file_new_empty(struct slot *self, uint32_t flags, int *err)
 
 void file_fill(struct slot *self, struct file *f, struct inode *inode, uint32_t type)
 {
-	uint32_t given = hand_bit(hand_find(self, inode, LEDGER_INODE));
+	bool first = likely(load_relaxed(&self->ledger[0]) == inode_entry(inode)); /* own */
+	uint32_t given = first ? 1 : hand_bit(hand_find(self, inode, LEDGER_INODE));
 
 	/* The type makes the reference the file's. */
 	f->inode = inode;
