@@ -25,7 +25,8 @@ const struct command command_run = {
 		"  --strict      for debugging: tell of each system call that reaches the kernel past the shelf and\n"
 		"                concerns it; slow\n"
 		"\n"
-		"Statically linked programs and programs with other rights than their caller's are not started.\n"
+		"Programs with other rights than their caller's are not started, nor statically linked ones that do not\n"
+		"tell where their functions are (no .eh_frame; Go's).\n"
 		"\n"
 		"Exit status: the program's own, or its signal; 2 usage, 126 it or the shelf could not be had, 127 no such\n"
 		"program.\n",

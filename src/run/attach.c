@@ -194,6 +194,21 @@ static int attach_image(const struct run_image *im, const char *dir, const uint8
 	return rc;
 }
 
+/* No ready copy: it would have to be mapped over what is there already, near slots of this process. */
+int run_attach_program(const struct run_image *im, const char *dir, const uint8_t *wanted, struct attach_result *result)
+{
+	const struct patch_job job = {.im = im, .dir = dir, .wanted = wanted};
+	const void *buf = NULL;
+	size_t size;
+	int rc = dir && !table_load(im, dir, &buf, &size) ? patch_with(&job, buf, size, result) : -ENOENT;
+
+	if (!wants_scan(rc))
+		return rc;
+	result->scanned++;
+	rc = scan_to_table(im, dir, &buf, &size);
+	return rc ? rc : patch_with(&job, buf, size, result);
+}
+
 int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
 		     struct attach_result *result)
 {

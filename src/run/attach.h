@@ -37,6 +37,9 @@ int run_detach(void);
 int run_attach_image(const struct run_image *im, const char *dir, const uint8_t *wanted,
 		     struct attach_result *result);
 
+/* The same of a program that lies in memory, with its table of functions; by tables alone. */
+int run_attach_program(const struct run_image *im, const char *dir, const uint8_t *wanted, struct attach_result *result);
+
 /*
  * An auditor does not see the loader's list of the program's libraries: run_images_seen() is false, and who is told the
  * first of them tells us.

@@ -60,5 +60,10 @@ static inline bool insn_is_syscall(const struct insn *in)
 /* Whether IN does the same at another address, once a rip-relative displacement is corrected: no
  * branch, no change of rsp through the stack, no landing mark (endbr64). */
 bool insn_relocatable(const struct insn *in);
+/* The same behind the call: a return, too. */
+static inline bool insn_relocatable_behind(const struct insn *in)
+{
+	return insn_relocatable(in) || (in->map == MAP_ONE && in->op == 0xc3);
+}
 
 #endif

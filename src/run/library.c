@@ -174,3 +174,15 @@ void library_env_write(const struct library_env *e, char *buf, char *out[LIBRARY
 	buf = write_one(buf, (size_t)(end - buf), names[1], e->early ? e->library : NULL, e->audit, &out[1]);
 	write_one(buf, (size_t)(end - buf), names[2], e->early ? LIBRARY_TLS : NULL, e->tunables, &out[2]);
 }
+
+long library_static_program(char *buf, size_t size, const char *library)
+{
+	const char *slash = strrchr(library, '/');
+	size_t n = slash ? (size_t)(slash + 1 - library) : 0;
+
+	if (n + sizeof(STATIC_PROGRAM) > size)
+		return -ENAMETOOLONG;
+	memcpy(buf, library, n);
+	memcpy(buf + n, STATIC_PROGRAM, sizeof(STATIC_PROGRAM));
+	return (long)(n + sizeof(STATIC_PROGRAM) - 1);
+}

@@ -32,6 +32,10 @@ struct library_env {
 	bool early; /* as an auditor */
 };
 
+/* Statically linked programs: what is started in their place, beside the library, and N:PATH for it. */
+#define STATIC_PROGRAM "shelf-static"
+#define STATIC_VARIABLE "SHELF_RUN_STATIC"
+
 #define LIBRARY_ENV 3 /* variables at most: LD_PRELOAD, LD_AUDIT, GLIBC_TUNABLES */
 #define LIBRARY_TLS "glibc.rtld.optional_static_tls=8192"
 
@@ -41,6 +45,8 @@ void library_env_take(struct library_env *e, char **envp, const char *library, b
 size_t library_env_size(const struct library_env *e);
 /* The variables, in BUF of that size; those that are not set are NULL. */
 void library_env_write(const struct library_env *e, char *buf, char *out[LIBRARY_ENV]);
+/* Where STATIC_PROGRAM lies; the length, or -ENAMETOOLONG. */
+long library_static_program(char *buf, size_t size, const char *library);
 /* Is it one of these variables? */
 bool library_env_is(const char *entry);
 

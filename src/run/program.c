@@ -38,6 +38,23 @@ static bool find_header(const struct program_file *f, const struct program_head 
 	return false;
 }
 
+bool program_section(const struct program_file *f, const struct program_head *head, const char *name, Elf64_Shdr *sh)
+{
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
+	size_t len = strlen(name) + 1;
+	Elf64_Shdr names;
+	char text[32];
+
+	if (eh->e_shentsize != sizeof(*sh) || len > sizeof(text) ||
+	    !read_part(f, head, &names, sizeof(names), eh->e_shoff + eh->e_shstrndx * sizeof(names)))
+		return false;
+	for (unsigned i = 0; i < eh->e_shnum; i++)
+		if (read_part(f, head, sh, sizeof(*sh), eh->e_shoff + i * sizeof(*sh)) &&
+		    read_part(f, head, text, len, names.sh_offset + sh->sh_name) && !memcmp(text, name, len))
+			return true;
+	return false;
+}
+
 /* Whether the loader takes part: there is a PT_INTERP. */
 static bool is_dynamic(const struct program_file *f, const struct program_head *head)
 {
@@ -168,6 +185,7 @@ static bool is_secure(const struct program_file *f)
 enum program_kind program_look(const struct program_file *f, const char *path, struct program_head *head)
 {
 	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)head->bytes;
+	Elf64_Shdr frames;
 
 	memset(head, 0, sizeof(*head));
 	head->len = f->read(f, head->bytes, sizeof(head->bytes) - 1, 0);
@@ -179,16 +197,18 @@ enum program_kind program_look(const struct program_file *f, const char *path, s
 		return PROGRAM_OTHER;
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return PROGRAM_FOREIGN;
-	if (eh->e_phentsize == sizeof(Elf64_Phdr) && !is_dynamic(f, head) && !program_is_loader(path) && !is_front(f, head))
-		return PROGRAM_STATIC;
-	return is_secure(f) ? PROGRAM_RIGHTS : PROGRAM_PLAIN;
+	if (is_secure(f))
+		return PROGRAM_RIGHTS;
+	if (eh->e_phentsize != sizeof(Elf64_Phdr) || is_dynamic(f, head) || program_is_loader(path) || is_front(f, head))
+		return PROGRAM_PLAIN;
+	return program_section(f, head, ".eh_frame", &frames) ? PROGRAM_STATIC : PROGRAM_BARE;
 }
 
 const char *program_refusal(enum program_kind kind)
 {
 	switch (kind) {
-	case PROGRAM_STATIC:
-		return "is statically linked, and would not see the shelf: not started";
+	case PROGRAM_BARE:
+		return "is statically linked, does not tell where its functions are, and would not see the shelf: not started";
 	case PROGRAM_RIGHTS:
 		return "runs with other rights than yours, and would not see the shelf: not started";
 	case PROGRAM_FOREIGN:

@@ -18,7 +18,8 @@ enum program_kind {
 	PROGRAM_PLAIN,
 	PROGRAM_SCRIPT, /* "#!" */
 	PROGRAM_OTHER, /* no ELF file: the kernel knows */
-	PROGRAM_STATIC, /* no loader, so no preloaded library */
+	PROGRAM_STATIC, /* no loader, so no preloaded library: run/static/static.h */
+	PROGRAM_BARE, /* nor does it tell where its functions are */
 	PROGRAM_RIGHTS, /* set-ID, with capabilities, or started with ids that are not the real ones: the loader would leave the library out */
 	PROGRAM_FOREIGN, /* another machine's */
 };
@@ -49,6 +50,8 @@ const char *program_refusal(enum program_kind kind);
 
 /* Header I of an ELF file; false: there is none. */
 bool program_header(const struct program_file *f, const struct program_head *head, unsigned i, Elf64_Phdr *ph);
+/* The section called NAME. */
+bool program_section(const struct program_file *f, const struct program_head *head, const char *name, Elf64_Shdr *sh);
 /* Is PATH the loader itself, to be run by its name? */
 bool program_is_loader(const char *path);
 

@@ -197,7 +197,7 @@ static uint8_t *put_window(uint8_t *slot, const struct run_site *site, uintptr_t
 			*rc = -EBADMSG;
 		else if (at == site->before)
 			put_call(&to, slot);
-		else if (!insn_relocatable(&in))
+		else if (at < site->before ? !insn_relocatable(&in) : !insn_relocatable_behind(&in))
 			*rc = -EBADMSG;
 		else
 			*rc = put_moved(&to, &in, site->bytes + at, start + at);

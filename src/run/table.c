@@ -117,7 +117,7 @@ static bool window_good(const struct run_site *site)
 	while (at < site->len) {
 		if (!insn_decode(&in, site->bytes + at, site->len - at))
 			return false;
-		if (at == site->before ? !insn_is_syscall(&in) : !insn_relocatable(&in))
+		if (at == site->before ? !insn_is_syscall(&in) : at < site->before ? !insn_relocatable(&in) : !insn_relocatable_behind(&in))
 			return false;
 		seen |= at == site->before;
 		at += in.len;

@@ -27,6 +27,12 @@ static bool may_move(const struct scan *s, const struct demand *d, struct insn *
 	return decode_at(s, in, at) && insn_relocatable(in) && !(d->anywhere && insn_rip_relative(in));
 }
 
+/* What stands between functions, too. */
+static bool is_nop(const struct insn *in)
+{
+	return (in->map == MAP_0F && in->op == 0x1f) || (in->map == MAP_ONE && in->op == 0x90);
+}
+
 /* How many bytes after FROM can be moved with the call, at least WANT; 0 if fewer can. */
 static uint32_t take_after(const struct scan *s, const struct demand *d, uint32_t from, uint32_t limit, uint32_t want,
 			   enum site_why *why)
@@ -39,7 +45,9 @@ static uint32_t take_after(const struct scan *s, const struct demand *d, uint32_
 			*why = SITE_TARGET;
 			return 0;
 		}
-		if (!may_move(s, d, &in, at) || at + in.len > limit)
+		if (!decode_at(s, &in, at) || !insn_relocatable_behind(&in) || (d->anywhere && insn_rip_relative(&in)))
+			return 0;
+		if (at + in.len > limit && !is_nop(&in))
 			return 0;
 		at += in.len;
 	}

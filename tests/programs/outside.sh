@@ -33,9 +33,13 @@ ends 0 "a daemon that stays after its run goes on" sh -c "'$SHELF' run --at '$at
 ends 126 "a shelf in a shelf" run "$SHELF" run --at "$at" true
 says "not supported" "a shelf in a shelf"
 if has busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
-	ends 126 "a static program" run busybox ls "$at"
-	run sh -c "busybox ls $at" >"$work/out" 2>"$work/err"
-	says "statically linked" "a static program from a shell"
+	ends 0 "a static program" run busybox sh -c "echo x >$at/f && busybox grep -q x $at/f && [ \$(busybox readlink /proc/self/exe) = $(realpath "$(command -v busybox)") ]"
+	ends 0 "one from a shell, in the shelf" run sh -c "cp $(command -v busybox) $at/busybox && cd $at && ./busybox ls busybox && ./busybox readlink /proc/self/exe | grep -qx $at/busybox"
+	printf '#!%s sh\ntest -d %s\n' "$(command -v busybox)" "$at" >"$work/small"
+	chmod +x "$work/small"
+	ends 0 "its script" run sh -c "$work/small"
+	ends 126 "its script as the first program" run "$work/small"
+	says "statically linked interpreter" "its script as the first program"
 fi
 ends 0 "the command itself, on a shelf" run "$SHELF" ls
 ends 0 "and by its name" env PATH="$(dirname "$SHELF"):$PATH" "$SHELF" run --size 64M --at "$at" -- sh -c 'shelf df'

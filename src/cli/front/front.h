@@ -31,6 +31,7 @@ struct run {
 	bool strict;
 	bool promised; /* the shelf is made by who first needs it: run/promise.h */
 	bool early; /* run/library.h */
+	long static_fd; /* of a statically linked program; -1: it is none */
 	char **argv; /* of the program */
 	char **envp; /* ours */
 	char scratch[64];

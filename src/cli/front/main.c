@@ -51,7 +51,7 @@ static int leave_to_commands(char **argv, char **envp)
 
 int alone_main(int argc, char **argv, char **envp)
 {
-	struct run r = {.at = "/shelf", .options = {.uid = (uint32_t)-1, .gid = (uint32_t)-1}, .envp = envp};
+	struct run r = {.at = "/shelf", .static_fd = -1, .options = {.uid = (uint32_t)-1, .gid = (uint32_t)-1}, .envp = envp};
 	int status;
 
 	if (argc < 2 || strcmp(argv[1], "run") || wants_help(argv + 2))

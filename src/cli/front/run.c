@@ -222,7 +222,7 @@ static void clean_up(struct run *r)
 
 /* ---- the environment ---------------------------------------------------------------------------------- */
 
-static const char *const our_variables[] = {"SHELF_RUN", "SHELF_RUN_DIR", "SHELF_RUN_TABLES"};
+static const char *const our_variables[] = {"SHELF_RUN", "SHELF_RUN_DIR", "SHELF_RUN_TABLES", STATIC_VARIABLE};
 
 static bool is_ours(const char *entry)
 {
@@ -260,6 +260,7 @@ static long start_program(struct run *r, const char *path)
 {
 	const char *dir = libc_env(r->envp, "SHELF_SHM_DIR");
 	char state[PATH_MAX + RUN_KEY + 384], place[dir ? strlen(dir) + 16 : 1], tables[PATH_MAX + 32];
+	char alone[PATH_MAX + 32], loader[PATH_MAX], whole[PATH_MAX];
 	char *env[count_strings(r->envp) + ARRAY_SIZE(our_variables) + LIBRARY_ENV + 1], **end = copy_others(env, r->envp);
 	char *ours[LIBRARY_ENV];
 	struct library_env library;
@@ -282,11 +283,46 @@ static long start_program(struct run *r, const char *path)
 	}
 	if (*r->tables)
 		*end++ = tables;
+	if (r->static_fd >= 0) {
+		long err = library_static_program(loader, sizeof(loader), r->library);
+
+		if (err < 0)
+			return err;
+		snprintf(alone, sizeof(alone), "/proc/self/fd/%ld", r->static_fd);
+		err = sys_call3(SYS_readlink, (long)alone, (long)whole, sizeof(whole) - 1);
+		if (err < 0)
+			return err;
+		whole[err] = '\0';
+		snprintf(alone, sizeof(alone), "%s=%ld:%s", STATIC_VARIABLE, r->static_fd, whole);
+		*end++ = alone;
+		path = loader;
+	}
 	*end = NULL;
 	return front_start(r->argv, env, path);
 }
 
 /* ---- the program --------------------------------------------------------------------------------------- */
+
+/* The kernel finds the interpreter of the first program, and would not start what loads such a one. */
+static bool interpreter_is_static(struct program_head *head)
+{
+	char *path = head->bytes + 2, *end;
+	struct program_head inner;
+	struct program_file f;
+	bool is;
+
+	while (*path == ' ' || *path == '\t')
+		path++;
+	for (end = path; *end && !strchr(" \t\r\n", *end); end++)
+		;
+	*end = '\0';
+	f = program_kernels((int)program_open(AT_FDCWD, path));
+	if (f.fd < 0)
+		return false;
+	is = program_look(&f, path, &inner) == PROGRAM_STATIC;
+	sys_call3(SYS_close, f.fd, 0, 0);
+	return is;
+}
 
 /* What the program's own exec refuses (preload/exec.c) is refused for the first one too. */
 static bool may_start(struct run *r, const char *path)
@@ -300,7 +336,9 @@ static bool may_start(struct run *r, const char *path)
 	if (f.fd < 0)
 		return true; /* exec says what is wrong */
 	kind = program_look(&f, path, &head);
-	why = program_refusal(kind);
+	why = kind == PROGRAM_SCRIPT && interpreter_is_static(&head) ? "wants a statically linked interpreter: start that, with the script as its argument" :
+								       program_refusal(kind);
+	r->static_fd = kind == PROGRAM_STATIC ? sys_call3(SYS_dup, f.fd, 0, 0) : -1;
 	r->early = kind == PROGRAM_PLAIN && (program_is_loader(path) || library_list_reaches(&reached, libc_env(r->envp, "LD_LIBRARY_PATH")) ||
 					     library_program_reaches(&reached, &f, &head));
 	if (why)
@@ -320,6 +358,8 @@ static int run_program(struct run *r)
 		return W_EXITCODE(EXIT_NOT_STARTED, 0);
 	if (!pid)
 		pid = start_program(r, path);
+	if (r->static_fd >= 0)
+		sys_call3(SYS_close, r->static_fd, 0, 0);
 	if (pid < 0) {
 		front_error("%s: %s", r->argv[0], front_reason(pid));
 		return W_EXITCODE(pid == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_STARTED, 0);

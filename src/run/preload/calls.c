@@ -44,7 +44,7 @@ static const struct call_info calls[] = {
 	{SYS_socketpair, "socketpair", ">n", ""},
 	{SYS_setsockopt, "setsockopt", "f", ""},
 	{SYS_getsockopt, "getsockopt", "f", ""},
-	{SYS_execve, "execve", "p", "see docs: static programs, other rights"},
+	{SYS_execve, "execve", "p", "programs with other rights are refused"},
 	{SYS_fcntl, "fcntl", "f", ""},
 	{SYS_flock, "flock", "f", ""},
 	{SYS_fsync, "fsync", "f", ""},

@@ -13,8 +13,9 @@
  * A program that lies in the shelf is copied to a memfd, as the kernel cannot map the shelf's pages as a file; so is one that the loader,
  * run by its name, is to load.
  * What begins with "#!" becomes its interpreter's arguments here, as the kernel would open it by a name it does not find.
- * A program that the library would not be loaded into is refused by name: statically linked ones, and those that run
- * with other rights than their caller's, or whose caller's ids are not its real ones.
+ * A statically linked program, which no library would be loaded into, is loaded by another (static/static.h). What could not be is
+ * refused by name: one that does not tell where its functions are, and those that run with other rights than their caller's, or whose
+ * caller's ids are not its real ones.
  */
 #include <linux/memfd.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static bool is_variable(const char *entry, const char *name)
 
 static bool is_ours(const char *entry)
 {
-	return library_env_is(entry) || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") || is_variable(entry, LOADED_VARIABLE) ||
+	return library_env_is(entry) || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") || is_variable(entry, LOADED_VARIABLE) || is_variable(entry, STATIC_VARIABLE) ||
 	       is_variable(entry, "SHELF_RUN_DIR") || is_variable(entry, "SHELF_RUN_TABLES");
 }
 
@@ -156,6 +157,7 @@ static void state_text(char *buf, size_t size)
 
 #define MEMFD_NAME 249u /* bytes, as the kernel allows */
 #define EXE_VARIABLE "SHELF_RUN_EXE="
+#define STATIC_BEFORE 32 /* room for STATIC_VARIABLE, '=', a number, ':' */
 
 /* What one program, or one script, takes: the first page is most of what is touched. */
 struct exec_room {
@@ -163,7 +165,7 @@ struct exec_room {
 	_Alignas(16) char env[3072]; /* the next image's environment; a larger one has a room of its own */
 	struct route_room route;
 	char name[PATH_LIMIT + 64]; /* of a script */
-	char exe[sizeof(EXE_VARIABLE) + PATH_LIMIT];
+	char exe[sizeof(EXE_VARIABLE) + STATIC_BEFORE + PATH_LIMIT];
 	char piece[16 << 10]; /* of a program that is copied */
 };
 
@@ -489,6 +491,40 @@ static long loader_exec(const struct exec_call *c, const struct route *rt)
 	return err;
 }
 
+/* ---- statically linked programs ----------------------------------------------------------------- */
+
+/* Where the kernel has it; the length. */
+static long host_path(int fd, char *buf, size_t size)
+{
+	char link[32];
+	long n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = sys_call3(SYS_readlink, (long)link, (long)buf, (long)size - 1);
+	buf[max_of(n, 0L)] = '\0';
+	return n;
+}
+
+/* Started in its place is what loads it, by a descriptor: of a copy, if it lies in the shelf. */
+static long exec_static(const struct exec_call *c, const struct program_file *im)
+{
+	struct exec_room *room = c->room;
+	char *path = room->exe + STATIC_BEFORE, *loader = room->name, before[STATIC_BEFORE];
+	long err = library_static_program(loader, sizeof(room->name), runtime.library), fd;
+
+	if (err >= 0)
+		err = image_is_ours(im) ? number_path(im->fd, path, PATH_LIMIT) : host_path(im->fd, path, PATH_LIMIT);
+	fd = err < 0 ? err : image_is_ours(im) ? copy_to_memfd(room, im, last_part(c->path), 0) : sys_call3(SYS_dup, im->fd, 0, 0);
+	image_close(im);
+	if (fd < 0)
+		return fd;
+	err = snprintf(before, sizeof(before), "%s=%d:", STATIC_VARIABLE, (int)fd);
+	memcpy(path - err, before, (size_t)err);
+	err = kernel_exec(c, AT_FDCWD, loader, 0, path - err);
+	sys_call3(SYS_close, fd, 0, 0);
+	return err;
+}
+
 static long exec_kind(struct exec_call *c, struct route *rt, const struct program_file *im, unsigned depth)
 {
 	enum program_kind kind;
@@ -508,6 +544,8 @@ static long exec_kind(struct exec_call *c, struct route *rt, const struct progra
 		image_close(im);
 		return refuse(c->path, program_refusal(kind));
 	}
+	if (kind == PROGRAM_STATIC)
+		return exec_static(c, im);
 	c->early = wants_libraries(c, im, &c->room->head);
 	if (image_is_ours(im))
 		return exec_ours(c, im);

@@ -122,7 +122,7 @@ static long clone_by_flags(struct run_regs *r, uint64_t flags)
 {
 	if (flags & CLONE_THREAD || (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM) {
 		second_thread();
-		return run_pass(r);
+		return runtime.thread_begin ? runtime.thread_begin(r) : run_pass(r);
 	}
 	return spawn(r, flags);
 }
@@ -260,8 +260,8 @@ static long after_spawn(struct run_regs *r)
 	struct run_spawn *s;
 	uint64_t mask;
 
-	if (r->raw != (uint64_t)(uintptr_t)run_spawn_raw)
-		return run_pass(r); /* a program that tries numbers */
+	if (r->raw != (uint64_t)(uintptr_t)run_spawn_raw) /* or a program tries numbers */
+		return runtime.thread_after ? runtime.thread_after(r) : run_pass(r);
 	s = result ? spawn_pop() : &me->spawn[me->depth - 1];
 	if (!s)
 		run_die("a fork returned to nobody");

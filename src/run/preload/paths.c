@@ -384,8 +384,10 @@ static long path_call_with(const struct path_call *pc, const uint64_t a[6], stru
 	for (unsigned hops = 0; !n && hops < SYMLINK_LIMIT; hops++) {
 		bool again = false;
 
+		if (rt.kind == ROUTE_HOST && rt.link && pc->kind == READS_LINK)
+			return pc->shelf(NULL, a, &rt); /* the text of such a link needs no task */
 		if (rt.kind == ROUTE_HOST || wants_link_itself(pc, &rt, last)) {
-			if (rt.kind == ROUTE_SHELF)
+			if (wants_link_itself(pc, &rt, last))
 				rt.dirfd = dirfd, rt.path = path;
 			n = kernel_does(pc, a, &rt, last, &again);
 			if (!again)

@@ -18,10 +18,12 @@ long proc_link_text(enum route_link link, char *buf, size_t size)
 	long n;
 
 	if (link == LINK_EXE) {
-		n = (long)strlen(runtime.exe);
+		const char *exe = runtime.exe ? runtime.exe : runtime.host_exe;
+
+		n = (long)strlen(exe);
 		if ((size_t)n >= size)
 			return -ENAMETOOLONG;
-		memcpy(buf, runtime.exe, (size_t)n + 1);
+		memcpy(buf, exe, (size_t)n + 1);
 		return n;
 	}
 	n = SERVED(shelf_getcwd(task_here(), buf, size));

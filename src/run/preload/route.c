@@ -289,6 +289,9 @@ static int route_own_link(struct route *rt, const char *path)
 	} else if (own && runtime.exe && !strcmp(own, "exe")) {
 		rt->link = LINK_EXE;
 		to_shelf(rt, AT_FDCWD, runtime.exe + runtime.prefix_len);
+	} else if (own && runtime.host_exe && !strcmp(own, "exe")) {
+		rt->link = LINK_EXE;
+		to_host(rt, AT_FDCWD, runtime.host_exe);
 	} else {
 		return 0;
 	}
@@ -358,7 +361,7 @@ static int route_absolute(struct route *rt, int dirfd, const char *path, enum ro
 	}
 	if (unlikely(runtime.loaded != NULL) && route_loaded(rt, path))
 		return 0;
-	if (attached() && (path[1] == 'p' || path[1] == 'd')) {
+	if ((attached() || unlikely(runtime.host_exe != NULL)) && (path[1] == 'p' || path[1] == 'd')) {
 		found = route_proc(rt, path);
 		if (found)
 			return min_of(found, 0);

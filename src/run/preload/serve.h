@@ -101,11 +101,13 @@ struct runtime {
 	const char *shm_dir; /* the directory of the shelves; NULL: the usual one */
 	const char *tables; /* folder of site tables, or NULL */
 	const char *loaded; /* the same where the loader was run by its name */
+	const char *host_exe; /* where the kernel has this program, if it is a statically linked one */
 	const char *exe; /* where in the shelf this program lies, with the prefix; NULL: not there */
 	atomic_ptr(struct shelf) shelf; /* NULL: nothing of it was used yet */
 	atomic_u32 threads; /* 1 until a second one starts */
 	atomic_u32 watching; /* [a] once a number had an inotify instance beside it: watch.c */
 	struct run_proc proc;
+	long (*thread_begin)(struct run_regs *r), (*thread_after)(struct run_regs *r); /* of a statically linked program: static/thread.c; or NULL */
 };
 
 extern struct runtime runtime;
@@ -171,6 +173,8 @@ static inline bool attached(void)
 
 /* settings.c: fills `runtime`.  False: not started by `shelf run`. */
 bool settings_take(char **envp);
+/* The path of the statically linked program, and a descriptor of it; NULL: not told. */
+const char *settings_take_static(char **envp, int *fd);
 /* The program that the loader was told to load is known by where it lies, not by how the loader found it. */
 void settings_take_loaded(char **argv, char **envp);
 /* start.c: attaches; on failure says why and ends the process. */
@@ -180,6 +184,10 @@ void run_attach_lock(void); /* nobody attaches: a lock, in a call */
 void run_attach_unlock(void);
 long run_ask_segment(void); /* ask.c: a descriptor, or -errno */
 void run_start_libraries(void); /* start.c: libc is loaded */
+bool run_begin(char **envp, Elf64_auxv_t *aux); /* start.c: settings and handlers.  False: not started by `shelf run` */
+Elf64_auxv_t *run_vector_of(char **envp);
+Elf64_auxv_t *run_vector_entry(Elf64_auxv_t *aux, uint64_t type);
+void run_take_comm(const char *path);
 void run_clock_init(const Elf64_Ehdr *vdso); /* audit.c: the kernel's clock without a call */
 void run_attach_after_fork(void); /* in the child: nobody is attaching */
 /* Text to descriptor 2. */

@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "run/alone/libc.h"
+#include "run/library.h"
 #include "run/preload/serve.h"
 
 /* Texts one behind the other: as few pages as they need. */
-static char texts[NAME_LIMIT + 1 + RUN_KEY + 1 + 7 * PATH_LIMIT];
+static char texts[NAME_LIMIT + 1 + RUN_KEY + 1 + 8 * PATH_LIMIT];
 static size_t texts_used;
 
 /* A copy of FROM up to STOP, OR or the end, less than SIZE bytes; NULL: it is longer. */
@@ -100,6 +101,23 @@ AT_START void settings_take_loaded(char **argv, char **envp)
 	}
 	if (*told == ':' && named)
 		argv[0] = (char *)(uintptr_t)(told + 1);
+}
+
+const char *settings_take_static(char **envp, int *fd)
+{
+	const char *told = keep_variable(envp, STATIC_VARIABLE);
+
+	if (!told || *told < '0' || *told > '9')
+		return NULL;
+	for (*fd = 0; *told >= '0' && *told <= '9'; told++)
+		*fd = *fd * 10 + (*told - '0');
+	if (*told++ != ':')
+		return NULL;
+	if (!strncmp(told, runtime.prefix, runtime.prefix_len) && told[runtime.prefix_len] == '/')
+		runtime.exe = told;
+	else
+		runtime.host_exe = told;
+	return told;
 }
 
 AT_START bool settings_take(char **envp)

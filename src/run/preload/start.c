@@ -260,14 +260,14 @@ static void know_prefix(void)
 	runtime.prefix_ino = st.st_ino;
 }
 
-static AT_START Elf64_auxv_t *vector_of(char **envp)
+AT_START Elf64_auxv_t *run_vector_of(char **envp)
 {
 	while (*envp)
 		envp++;
 	return (Elf64_auxv_t *)(envp + 1);
 }
 
-static AT_START Elf64_auxv_t *vector_entry(Elf64_auxv_t *aux, uint64_t type)
+AT_START Elf64_auxv_t *run_vector_entry(Elf64_auxv_t *aux, uint64_t type)
 {
 	for (; aux->a_type != AT_NULL; aux++)
 		if (aux->a_type == type)
@@ -275,14 +275,21 @@ static AT_START Elf64_auxv_t *vector_entry(Elf64_auxv_t *aux, uint64_t type)
 	return NULL;
 }
 
+void run_take_comm(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	sys_call3(SYS_prctl, PR_SET_NAME, (long)(slash ? slash + 1 : path), 0);
+}
+
 /* The program was started by a descriptor: what the kernel made of that is put right. */
 static void take_name(Elf64_auxv_t *aux)
 {
-	Elf64_auxv_t *name = vector_entry(aux, AT_EXECFN);
+	Elf64_auxv_t *name = run_vector_entry(aux, AT_EXECFN);
 
 	if (name)
 		name->a_un.a_val = (uintptr_t)runtime.exe;
-	sys_call3(SYS_prctl, PR_SET_NAME, (long)(strrchr(runtime.exe, '/') + 1), 0);
+	run_take_comm(runtime.exe);
 }
 
 static _Noreturn void answer_doctor(const char *ask, int rc, const struct attach_result *result)
@@ -328,7 +335,7 @@ void run_start_libraries(void)
  */
 static AT_START const void *loader_base(Elf64_auxv_t *aux, const void *caller)
 {
-	Elf64_auxv_t *base = vector_entry(aux, AT_BASE);
+	Elf64_auxv_t *base = run_vector_entry(aux, AT_BASE);
 	uintptr_t at = (uintptr_t)caller & ~(uintptr_t)PAGE_MASK;
 
 	if (base && base->a_un.a_val)
@@ -338,23 +345,32 @@ static AT_START const void *loader_base(Elf64_auxv_t *aux, const void *caller)
 	return (const void *)at;
 }
 
-/* As an auditor: nothing is there but the program and the loader. */
-__attribute__((constructor)) static void run_start(int argc, char **argv, char **envp)
+AT_START bool run_begin(char **envp, Elf64_auxv_t *aux)
 {
-	const char *ask = libc_env(envp, "SHELF_RUN_DOCTOR");
-	Elf64_auxv_t *aux = vector_of(envp), *vdso = vector_entry(aux, AT_SYSINFO_EHDR);
+	Elf64_auxv_t *vdso = run_vector_entry(aux, AT_SYSINFO_EHDR);
 
-	(void)argc;
 	store_relaxed(&runtime.threads, 1u); /* only we exist */
-	runtime.auditor = !run_images_seen();
 	if (!settings_take(envp))
-		return; /* not started by `shelf run` */
-	if (runtime.auditor)
-		settings_take_loaded(argv, envp);
+		return false;
 	know_prefix();
 	if (vdso)
 		run_clock_init((const Elf64_Ehdr *)vdso->a_un.a_val);
 	serve_init();
+	return true;
+}
+
+/* As an auditor: nothing is there but the program and the loader. */
+__attribute__((constructor)) static void run_start(int argc, char **argv, char **envp)
+{
+	const char *ask = libc_env(envp, "SHELF_RUN_DOCTOR");
+	Elf64_auxv_t *aux = run_vector_of(envp);
+
+	(void)argc;
+	runtime.auditor = !run_images_seen();
+	if (!run_begin(envp, aux))
+		return; /* not started by `shelf run` */
+	if (runtime.auditor)
+		settings_take_loaded(argv, envp);
 	if (ask && !strcmp(ask, "calls"))
 		answer_doctor(ask, 0, &patched);
 	asked = ask && !strcmp(ask, "attach");

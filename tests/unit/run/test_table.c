@@ -117,7 +117,7 @@ static void check_site(const struct run_site *s, uint32_t *floor)
 	while (at < s->len) {
 		CHECK(insn_decode(&in, s->bytes + at, s->len - at));
 		CHECK(insn_is_syscall(&in) == (at == s->before));
-		CHECK(at == s->before || insn_relocatable(&in));
+		CHECK(at == s->before || (at < s->before ? insn_relocatable(&in) : insn_relocatable_behind(&in)));
 		at += in.len;
 	}
 	CHECK(s->before + SYSCALL_LEN <= s->len);
