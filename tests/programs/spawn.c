@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <spawn.h>
 #include <sys/file.h>
+#include <sys/time.h>
 
 #include "cases.h"
 
@@ -605,11 +606,72 @@ static void deep_chain_of_forks(void)
 	say_file("f");
 }
 
+/* Threads that others start and end at once, each with something of its own, under a rain of signals that use files. */
+enum { STARTERS = 4, LEAVES = 200 };
+
+static __thread long leaf;
+static int alarms_bad;
+
+static void on_alarm(int sig)
+{
+	struct stat st;
+
+	(void)sig;
+	if (stat("base", &st) || st.st_size != 5)
+		alarms_bad = 1;
+}
+
+static void *leaf_writes(void *number)
+{
+	char name[32], back[32] = "";
+	int fd;
+
+	leaf = (long)number;
+	snprintf(name, sizeof(name), "leaf%ld", leaf);
+	fd = make(name);
+	(void)!write(fd, name, strlen(name));
+	(void)!pread(fd, back, sizeof(back) - 1, 0);
+	close(fd);
+	unlink(name);
+	return !strcmp(name, back) && leaf == (long)number ? NULL : "not so";
+}
+
+static void *starts_leaves(void *number)
+{
+	void *result, *bad = NULL;
+	pthread_t t;
+
+	for (long i = 0; i < LEAVES; i++) {
+		if (pthread_create(&t, NULL, leaf_writes, (char *)number + i) || pthread_join(t, &result) || result)
+			bad = "not so";
+	}
+	return bad;
+}
+
+static void threads_start_threads_while_signals_come(void)
+{
+	const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	const struct itimerval often = {{0, 2000}, {0, 2000}};
+	pthread_t t[STARTERS];
+	void *result;
+
+	put_file("base", "five\n");
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (long i = 0; i < STARTERS; i++)
+		MUST(!pthread_create(&t[i], NULL, starts_leaves, (void *)(i * 1000)));
+	for (long i = 0; i < STARTERS; i++)
+		MUST(!pthread_join(t[i], &result) && !result);
+	setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+	MUST(!alarms_bad);
+}
+
 const struct program_case program_cases[] = {
 	CASE(spawn_actions_act_on_the_child_alone),
 	CASE(spawn_of_a_missing_program_changes_nothing),
 	{"a_thousand_spawns", a_thousand_spawns, 300},
 	CASE(a_thousand_threads),
+	CASE(threads_start_threads_while_signals_come),
 	{"threads_spawn_while_others_open_and_close", threads_spawn_while_others_open_and_close, 200},
 	CASE(vfork_child_changes_its_own_table_only),
 	CASE(vfork_child_that_exits_leaves_the_parent_whole),

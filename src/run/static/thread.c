@@ -3,7 +3,8 @@
  * thread.c - each thread's own data, found by GS.
  *
  * A parent makes its child's before the clone, with all signals blocked, and waits until the child has it: until then the child
- * runs on its parent's. What a thread that is gone had is the next one's; that it is gone the kernel says.
+ * runs on its parent's. What a thread that is gone had is the next one's; that it is gone the kernel says, once the parent has
+ * told which thread that is.
  * Data: `all`, which only grows; a block is taken by a CAS of its tid from a dead thread's, or from 0, to TAKEN.
  */
 #include <string.h>
@@ -109,7 +110,6 @@ static long born(struct run_regs *r)
 
 	r->raw = me->raw;
 	run_thread.faults_blocked = 0;
-	store_relaxed(&me->tid, (uint32_t)sys_call3(SYS_gettid, 0, 0, 0)); /* before the parent can end us */
 	store_release(&me->taken, 1u); /* pairs with wait_for */
 	futex_wake(&me->taken, 1);
 	mask_set(&mask, NULL);
@@ -137,8 +137,8 @@ static long thread_after(struct run_regs *r)
 	mask = child->mask;
 	if (result > 0)
 		wait_for(child);
-	else
-		store_release(&child->tid, 0u); /* nobody's; pairs with find_free */
+	/* We look at it no more, and nobody has it once that thread is gone; pairs with find_free. */
+	store_release(&child->tid, (uint32_t)max_of(result, 0L));
 	mask_set(&mask, NULL);
 	return result;
 }
