@@ -18,6 +18,7 @@
 
 #define CAPABILITY_NAME "security.capability"
 #define CAPABILITY_REVISION_MASK 0xff000000u
+#define CAPABILITY_EFFECTIVE 1u
 #define CAPABILITY_REVISION_2 0x02000000u /* 20 bytes */
 #define CAPABILITY_REVISION_3 0x03000000u /* 24 bytes */
 
@@ -290,10 +291,29 @@ void xattrs_drop(struct slot *self, struct inode *inode)
 
 /* ---- get and list -------------------------------------------------------------------------------- */
 
+/* Version 3 says whose root it is for; where that is the reader's own, Linux shows version 2: in OUT.  The size of what is shown. */
+static uint32_t xattr_shown(const struct xattr *x, char out[20])
+{
+	uint32_t magic, root;
+
+	if (x->size != 24 || name_compare(x->data, CAPABILITY_NAME))
+		return x->size;
+	copy_bytes(&magic, xattr_value(x), sizeof(magic));
+	copy_bytes(&root, (const char *)xattr_value(x) + 20, sizeof(root));
+	if (root)
+		return x->size;
+	copy_bytes(out, xattr_value(x), 20);
+	magic = CAPABILITY_REVISION_2 | (magic & CAPABILITY_EFFECTIVE);
+	copy_bytes(out, &magic, sizeof(magic));
+	return 20;
+}
+
 static ssize_t xattr_copy_epoch(struct inode *inode, const char *name, void *value, size_t size)
 {
 	struct xattrs *xs = load_acquire(&inode->xattrs); /* pairs with xattrs_of_locked */
 	struct xattr *x = NULL;
+	char shown[20];
+	uint32_t n;
 	int err;
 
 	if (xs)
@@ -302,12 +322,13 @@ static ssize_t xattr_copy_epoch(struct inode *inode, const char *name, void *val
 		return -ENODATA;
 	if (!x->size && !name_compare(name, CAPABILITY_NAME))
 		return -EINVAL; /* Linux decodes it, and cannot */
+	n = xattr_shown(x, shown);
 	if (!size)
-		return x->size;
-	if (size < x->size)
+		return n;
+	if (size < n)
 		return -ERANGE;
-	err = copy_to_user(value, xattr_value(x), x->size);
-	return err ? err : (ssize_t)x->size;
+	err = copy_to_user(value, n == x->size ? xattr_value(x) : shown, n);
+	return err ? err : (ssize_t)n;
 }
 
 ssize_t xattr_get(struct who *w, struct inode *inode, const char *name, void *value, size_t size)

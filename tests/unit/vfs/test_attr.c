@@ -169,6 +169,25 @@ static void a_write_takes_file_capabilities_away(void **state)
 	inode_put(world.w.self, inode);
 }
 
+static void capabilities_of_the_readers_own_root_are_shown_as_version_2(void **state)
+{
+	struct inode *inode = attr_inode(&world.w, S_IFREG | 0755, 1, 1);
+	uint32_t cap[6] = {0x03000001, 1, 0, 0, 0, 0}, back[6] = {0};
+
+	(void)state;
+	assert_int_equal(xattr_set(&world.w, inode, "security.capability", cap, sizeof(cap), 0), 0);
+	assert_int_equal(xattr_get(&world.w, inode, "security.capability", NULL, 0), 20);
+	assert_int_equal(xattr_get(&world.w, inode, "security.capability", back, 19), -ERANGE);
+	assert_int_equal(xattr_get(&world.w, inode, "security.capability", back, sizeof(back)), 20);
+	assert_int_equal(back[0], 0x02000001);
+	assert_int_equal(back[1], 1);
+	cap[5] = 1001; /* another's */
+	assert_int_equal(xattr_set(&world.w, inode, "security.capability", cap, sizeof(cap), 0), 0);
+	assert_int_equal(xattr_get(&world.w, inode, "security.capability", back, sizeof(back)), 24);
+	assert_memory_equal(back, cap, sizeof(cap));
+	inode_put(world.w.self, inode);
+}
+
 /* ---- readers and writers at once ------------------------------------------------------------ */
 
 static struct inode *contended;
@@ -323,6 +342,7 @@ int main(void)
 		cmocka_unit_test(atime_moves_when_relatime_says_so),
 		cmocka_unit_test(times_beyond_the_range_stop_at_its_ends),
 		cmocka_unit_test(a_write_takes_setuid_away_unless_privileged),
+		cmocka_unit_test(capabilities_of_the_readers_own_root_are_shown_as_version_2),
 		cmocka_unit_test(a_write_takes_file_capabilities_away),
 		cmocka_unit_test(a_snapshot_is_of_one_moment),
 		cmocka_unit_test(a_writer_that_dies_inside_holds_nobody_up),
