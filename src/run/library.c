@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* library.c - see library.h. */
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "base/syscall.h"
 #include "run/alone/libc.h"
 #include "run/library.h"
 
@@ -184,5 +186,5 @@ long library_static_program(char *buf, size_t size, const char *library)
 		return -ENAMETOOLONG;
 	memcpy(buf, library, n);
 	memcpy(buf + n, STATIC_PROGRAM, sizeof(STATIC_PROGRAM));
-	return (long)(n + sizeof(STATIC_PROGRAM) - 1);
+	return sys_call3(SYS_access, (long)buf, 1 /* X_OK */, 0) ? -ENOENT : 0;
 }

@@ -45,7 +45,8 @@ void library_env_take(struct library_env *e, char **envp, const char *library, b
 size_t library_env_size(const struct library_env *e);
 /* The variables, in BUF of that size; those that are not set are NULL. */
 void library_env_write(const struct library_env *e, char *buf, char *out[LIBRARY_ENV]);
-/* Where STATIC_PROGRAM lies; the length, or -ENAMETOOLONG. */
+/* Where STATIC_PROGRAM lies; -ENAMETOOLONG, or -ENOENT: it is not there (STATIC_MISSING says so). */
+#define STATIC_MISSING "is statically linked, and " STATIC_PROGRAM ", which loads such programs, is not beside the library: not started"
 long library_static_program(char *buf, size_t size, const char *library);
 /* Is it one of these variables? */
 bool library_env_is(const char *entry);

@@ -50,7 +50,7 @@ bool program_section(const struct program_file *f, const struct program_head *he
 		return false;
 	for (unsigned i = 0; i < eh->e_shnum; i++)
 		if (read_part(f, head, sh, sizeof(*sh), eh->e_shoff + i * sizeof(*sh)) &&
-		    read_part(f, head, text, len, names.sh_offset + sh->sh_name) && !memcmp(text, name, len))
+		    read_part(f, head, text, len, names.sh_offset + sh->sh_name) && !strncmp(text, name, len))
 			return true;
 	return false;
 }

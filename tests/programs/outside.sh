@@ -40,6 +40,12 @@ if has busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
 	ends 0 "its script" run sh -c "$work/small"
 	ends 126 "its script as the first program" run "$work/small"
 	says "statically linked interpreter" "its script as the first program"
+	mkdir -p "$work/alone/cli" "$work/alone/run" && chmod -R 755 "$work/alone"
+	cp "$SHELF" "$work/alone/cli/shelf" && cp "$(dirname "$SHELF")/../run/libshelf-run.so" "$work/alone/run"
+	ends 126 "without what loads it" "$work/alone/cli/shelf" run --size 64M --at "$at" -- busybox true
+	says "not beside the library" "without what loads it"
+	ends 126 "without what loads it, from a shell" "$work/alone/cli/shelf" run --size 64M --at "$at" -- sh -c "busybox true"
+	says "not beside the library" "without what loads it, from a shell"
 fi
 ends 0 "the command itself, on a shelf" run "$SHELF" ls
 ends 0 "and by its name" env PATH="$(dirname "$SHELF"):$PATH" "$SHELF" run --size 64M --at "$at" -- sh -c 'shelf df'

@@ -286,8 +286,10 @@ static long start_program(struct run *r, const char *path)
 	if (r->static_fd >= 0) {
 		long err = library_static_program(loader, sizeof(loader), r->library);
 
+		if (err == -ENOENT)
+			front_error("%s %s", path, STATIC_MISSING);
 		if (err < 0)
-			return err;
+			return err == -ENOENT ? -EPERM : err;
 		snprintf(alone, sizeof(alone), "/proc/self/fd/%ld", r->static_fd);
 		err = sys_call3(SYS_readlink, (long)alone, (long)whole, sizeof(whole) - 1);
 		if (err < 0)

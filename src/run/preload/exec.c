@@ -512,12 +512,12 @@ static long exec_static(const struct exec_call *c, const struct program_file *im
 	char *path = room->exe + STATIC_BEFORE, *loader = room->name, before[STATIC_BEFORE];
 	long err = library_static_program(loader, sizeof(room->name), runtime.library), fd;
 
-	if (err >= 0)
+	if (!err)
 		err = image_is_ours(im) ? number_path(im->fd, path, PATH_LIMIT) : host_path(im->fd, path, PATH_LIMIT);
 	fd = err < 0 ? err : image_is_ours(im) ? copy_to_memfd(room, im, last_part(c->path), 0) : sys_call3(SYS_dup, im->fd, 0, 0);
 	image_close(im);
 	if (fd < 0)
-		return fd;
+		return fd == -ENOENT ? refuse(c->path, STATIC_MISSING) : fd;
 	err = snprintf(before, sizeof(before), "%s=%d:", STATIC_VARIABLE, (int)fd);
 	memcpy(path - err, before, (size_t)err);
 	err = kernel_exec(c, AT_FDCWD, loader, 0, path - err);
