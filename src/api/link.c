@@ -92,7 +92,7 @@ static int link_cwd(struct who *w, int tofd, const char *to)
 	while (!inode_get_epoch(w->self, cwd, &k));
 	epoch_exit(w->self);
 	err = ramfs_link(w, NULL, NULL, cwd, false, target.start, to);
-	inode_put_entry(w->self, cwd, k);
+	inode_put(w->self, cwd); /* by search: the walk may have had it a second time, and put either entry's */
 	place_put(w, &target);
 	return err;
 }

@@ -26,6 +26,7 @@ struct run_image {
 	uint32_t end; /* offset past the last mapped byte */
 	uint8_t id[BUILD_ID_MAX];
 	unsigned int id_len;
+	bool strange; /* no library that compilers make as we know it: all that could be an address is taken for one */
 	const char *path; /* of its file, as the loader found it; NULL if not known */
 	/* From .eh_frame_hdr, by image_read_frames: sorted pairs (function, frame description), relative to the header. */
 	uintptr_t frames;

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/syscall.h"
@@ -89,7 +90,7 @@ bool program_is_loader(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return !strncmp(slash ? slash + 1 : path, "ld-linux", 8);
+	return !strncmp(slash ? slash + 1 : path, "ld-linux", 8) || !strcmp(slash ? slash + 1 : path, "ld.so");
 }
 
 /* ---- files of the kernel's ---------------------------------------------------------------------- */
@@ -133,6 +134,11 @@ long program_open(int dirfd, const char *path)
 	long fd = sys_call6(SYS_openat, dirfd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
 
 	return fd == -EACCES ? sys_call6(SYS_openat, dirfd, (long)path, O_PATH | O_CLOEXEC, 0, 0, 0) : fd;
+}
+
+long program_may_run(const struct program_file *f)
+{
+	return sys_call6(SYS_faccessat2, f->fd, (long)"", X_OK, AT_EACCESS | AT_EMPTY_PATH, 0, 0);
 }
 
 /* ---- rights ------------------------------------------------------------------------------------- */

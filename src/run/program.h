@@ -38,6 +38,9 @@ struct program_file program_kernels(int fd);
 /* Opened for that, if only as a path where it may not be read.  Or -errno. */
 long program_open(int dirfd, const char *path);
 
+/* Of the kernel's: may this process run it?  -EACCES, also where nothing may be run. */
+long program_may_run(const struct program_file *f);
+
 /* The first bytes: the kernel looks at as many.  NUL behind them. */
 struct program_head {
 	long len;

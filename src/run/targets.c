@@ -57,7 +57,7 @@ void targets_of_insn(struct scan *s, const struct insn *in, const uint8_t *p, ui
 	target = at + in->len + (uint64_t)(int64_t)(int32_t)raw_load32(p + in->disp_at);
 	if (image_in_text(s->im, target))
 		target_add(s, target);
-	else
+	if (s->im->strange || !image_in_text(s->im, target))
 		targets_of_table(s, target);
 }
 
@@ -69,7 +69,7 @@ void targets_of_data(struct scan *s)
 		const Elf64_Phdr *ph = &im->phdr[i];
 		uint64_t at = ALIGN_UP(ph->p_vaddr, 8), end = ph->p_vaddr + ph->p_filesz;
 
-		if (ph->p_type != PT_LOAD || (ph->p_flags & PF_X))
+		if (ph->p_type != PT_LOAD || (ph->p_flags & PF_X && !im->strange))
 			continue;
 		for (; at + 8 <= end; at += 8) {
 			uint64_t word = raw_load64((const void *)(im->bias + at));

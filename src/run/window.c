@@ -30,7 +30,7 @@ static bool may_move(const struct scan *s, const struct demand *d, struct insn *
 /* What stands between functions, too. */
 static bool is_nop(const struct insn *in)
 {
-	return (in->map == MAP_0F && in->op == 0x1f) || (in->map == MAP_ONE && in->op == 0x90);
+	return (in->map == MAP_0F && in->op == 0x1f) || (in->map == MAP_ONE && in->op == 0x90 && !(in->rex & 1));
 }
 
 /* How many bytes after FROM can be moved with the call, at least WANT; 0 if fewer can. */
@@ -38,6 +38,7 @@ static uint32_t take_after(const struct scan *s, const struct demand *d, uint32_
 			   enum site_why *why)
 {
 	uint32_t at = from;
+	bool ended = false;
 	struct insn in;
 
 	while (at - from < want) {
@@ -47,8 +48,10 @@ static uint32_t take_after(const struct scan *s, const struct demand *d, uint32_
 		}
 		if (!decode_at(s, &in, at) || !insn_relocatable_behind(&in) || (d->anywhere && insn_rip_relative(&in)))
 			return 0;
-		if (at + in.len > limit && !is_nop(&in))
+		/* What stands behind a return is entered by a branch, perhaps one that nobody saw. */
+		if ((ended || at + in.len > limit) && !is_nop(&in))
 			return 0;
+		ended |= insn_ends_block(&in);
 		at += in.len;
 	}
 	return at - from;

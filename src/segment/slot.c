@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 
 #include "base/syscall.h"
+#include "segment/count.h"
+#include "segment/hand.h"
 #include "segment/segment_priv.h"
 
 #define SLOT_LIST 8u
@@ -106,7 +108,7 @@ static void slot_look_hidden(struct slot *self, uint32_t id, struct slots_hidden
 	/* The state first: whoever claimed the slot had seen that it is there. */
 	if (s == self || slot_state_of(s) == SLOT_NONE || slot_known(seg, id))
 		return;
-	out->alive |= slot_holder_alive(s);
+	out->alive |= slot_state_of(s) == SLOT_CLAIMING ? slot_tid_exists(load_relaxed(&s->state) >> 8) : slot_holder_alive(s); /* a look */
 	if (id <= seg->hdr->max_slots)
 		out->last = max_of(out->last, id);
 	else
@@ -132,8 +134,10 @@ void slots_make_known(struct segment *seg, const struct slots_hidden *hidden)
 {
 	struct alloc_state *a = seg_local(seg)->alloc;
 
-	if (hidden->last)
-		store_release(&a->slots_made, hidden->last); /* release, both: pairs with slot_each */
+	uint32_t made = load_relaxed(&a->slots_made); /* the CAS decides */
+
+	while (made < hidden->last && !cas_acq_rel(&a->slots_made, &made, hidden->last)) /* release, both: pairs with slot_each */
+		;
 	if (hidden->spare)
 		store_release(&a->spares_made, SEG_SLOTS_SPARE);
 }
@@ -282,6 +286,8 @@ void slot_forget(struct slot *s)
 	store_relaxed(&s->page_count, 0);
 	store_relaxed(&s->reserved, 0);
 	store_relaxed(&s->passed, 0);
+	count_set(&s->inodes, count_read(&s->inodes)); /* without a mark */
+	count_set(&s->files, count_read(&s->files));
 	s->nest = 0;
 	s->reclaiming = 0;
 	s->owes = 0;
@@ -474,6 +480,8 @@ void slot_release(struct slot *self)
 	struct segment *seg = self->seg;
 
 	if (!seg->read_only && !seg->hands_off && !segment_poisoned(seg)) {
+		hand_settle(self); /* a call that was left by a jump */
+		count_settle(self, self);
 		slot_gone_run(self, self);
 		magazines_flush(self);
 		store_relaxed(&self->reserved, 0); /* [o] */

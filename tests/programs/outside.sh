@@ -40,6 +40,11 @@ if has busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
 	ends 0 "its script" run sh -c "$work/small"
 	ends 126 "its script as the first program" run "$work/small"
 	says "statically linked interpreter" "its script as the first program"
+	cp "$(command -v busybox)" "$work/plainbox" && chmod 644 "$work/plainbox"
+	ends 126 "a static program that may not be run" run "$work/plainbox" true
+	ends 126 "the same from a shell" run sh -c "$work/plainbox true"
+	printf '#!/bin/sh\n' >"$work/plainscript" && chmod 644 "$work/plainscript"
+	ends 126 "a script that may not be run" run sh -c "exec $work/plainscript"
 	mkdir -p "$work/alone/cli" "$work/alone/run" && chmod -R 755 "$work/alone"
 	cp "$SHELF" "$work/alone/cli/shelf" && cp "$(dirname "$SHELF")/../run/libshelf-run.so" "$work/alone/run"
 	ends 126 "without what loads it" "$work/alone/cli/shelf" run --size 64M --at "$at" -- busybox true

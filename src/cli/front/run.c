@@ -305,13 +305,13 @@ static long start_program(struct run *r, const char *path)
 
 /* ---- the program --------------------------------------------------------------------------------------- */
 
-/* The kernel finds the interpreter of the first program, and would not start what loads such a one. */
-static bool interpreter_is_static(struct program_head *head)
+/* The kernel finds the interpreter of the first program, and would not start what loads a static one.  NULL: it may be started. */
+static const char *interpreter_refusal(struct program_head *head)
 {
 	char *path = head->bytes + 2, *end;
 	struct program_head inner;
+	enum program_kind kind;
 	struct program_file f;
-	bool is;
 
 	while (*path == ' ' || *path == '\t')
 		path++;
@@ -320,10 +320,12 @@ static bool interpreter_is_static(struct program_head *head)
 	*end = '\0';
 	f = program_kernels((int)program_open(AT_FDCWD, path));
 	if (f.fd < 0)
-		return false;
-	is = program_look(&f, path, &inner) == PROGRAM_STATIC;
+		return NULL;
+	kind = program_look(&f, path, &inner);
 	sys_call3(SYS_close, f.fd, 0, 0);
-	return is;
+	if (kind == PROGRAM_STATIC)
+		return "wants a statically linked interpreter: start that, with the script as its argument";
+	return program_refusal(kind) ? "wants an interpreter that would not see the shelf: not started" : NULL;
 }
 
 /* What the program's own exec refuses (preload/exec.c) is refused for the first one too. */
@@ -338,9 +340,11 @@ static bool may_start(struct run *r, const char *path)
 	if (f.fd < 0)
 		return true; /* exec says what is wrong */
 	kind = program_look(&f, path, &head);
-	why = kind == PROGRAM_SCRIPT && interpreter_is_static(&head) ? "wants a statically linked interpreter: start that, with the script as its argument" :
-								       program_refusal(kind);
-	r->static_fd = kind == PROGRAM_STATIC ? sys_call3(SYS_dup, f.fd, 0, 0) : -1;
+	why = kind == PROGRAM_SCRIPT ? interpreter_refusal(&head) : program_refusal(kind);
+	if (kind == PROGRAM_STATIC && !program_may_run(&f)) { /* else exec says what is wrong */
+		r->static_fd = sys_call3(SYS_dup, f.fd, 0, 0);
+		why = r->static_fd < 0 ? "cannot be opened: there are too many open files" : why;
+	}
 	r->early = kind == PROGRAM_PLAIN && (program_is_loader(path) || library_list_reaches(&reached, libc_env(r->envp, "LD_LIBRARY_PATH")) ||
 					     library_program_reaches(&reached, &f, &head));
 	if (why)

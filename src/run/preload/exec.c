@@ -510,14 +510,14 @@ static long exec_static(const struct exec_call *c, const struct program_file *im
 {
 	struct exec_room *room = c->room;
 	char *path = room->exe + STATIC_BEFORE, *loader = room->name, before[STATIC_BEFORE];
-	long err = library_static_program(loader, sizeof(room->name), runtime.library), fd;
+	long missing = library_static_program(loader, sizeof(room->name), runtime.library), err = missing, fd;
 
 	if (!err)
 		err = image_is_ours(im) ? number_path(im->fd, path, PATH_LIMIT) : host_path(im->fd, path, PATH_LIMIT);
 	fd = err < 0 ? err : image_is_ours(im) ? copy_to_memfd(room, im, last_part(c->path), 0) : sys_call3(SYS_dup, im->fd, 0, 0);
 	image_close(im);
 	if (fd < 0)
-		return fd == -ENOENT ? refuse(c->path, STATIC_MISSING) : fd;
+		return missing == -ENOENT ? refuse(c->path, STATIC_MISSING) : fd;
 	err = snprintf(before, sizeof(before), "%s=%d:", STATIC_VARIABLE, (int)fd);
 	memcpy(path - err, before, (size_t)err);
 	err = kernel_exec(c, AT_FDCWD, loader, 0, path - err);
@@ -535,6 +535,13 @@ static long exec_kind(struct exec_call *c, struct route *rt, const struct progra
 		return err;
 	}
 	kind = program_look(im, c->path, &c->room->head);
+	/* What is run in its place the kernel does not ask about it. */
+	if (!image_is_ours(im) && (kind == PROGRAM_SCRIPT || kind == PROGRAM_STATIC))
+		err = program_may_run(im);
+	if (err) {
+		image_close(im);
+		return err;
+	}
 	if (kind == PROGRAM_SCRIPT) {
 		err = script_name(c, rt, c->room->name, sizeof(c->room->name));
 		image_close(im);

@@ -160,6 +160,8 @@ static void child_of_fork(struct run_spawn *s)
 	bool threads;
 
 	slot_after_fork();
+	if (runtime.thread_forked)
+		runtime.thread_forked();
 	me->depth = 0;
 	map_after_fork();
 	me->in_call = 0;

@@ -107,7 +107,8 @@ struct runtime {
 	atomic_u32 threads; /* 1 until a second one starts */
 	atomic_u32 watching; /* [a] once a number had an inotify instance beside it: watch.c */
 	struct run_proc proc;
-	long (*thread_begin)(struct run_regs *r), (*thread_after)(struct run_regs *r); /* of a statically linked program: static/thread.c; or NULL */
+	long (*thread_begin)(struct run_regs *r), (*thread_after)(struct run_regs *r);
+	void (*thread_forked)(void); /* these three: of a statically linked program: static/thread.c; or NULL */
 };
 
 extern struct runtime runtime;

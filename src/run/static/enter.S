@@ -54,19 +54,23 @@ static_thread_raw:
 	.cfi_def_cfa %rsp, 0
 	.cfi_undefined %rip
 	syscall
-	test	%rax, %rax
-	jnz	1f
-	lea	-RUN_RED_ZONE(%rsp), %rsp
+	mov	%rax, %rcx			/* no flag is changed here: entry.S */
+	jrcxz	0f
+	jmp	1f
+0:	lea	-RUN_RED_ZONE(%rsp), %rsp
 	push	%rdi
 	push	%rsi
 	mov	%gs:STATIC_CHILD, %rsi
 	mov	$ARCH_SET_GS, %edi
 	mov	$SYS_ARCH_PRCTL, %eax
 	syscall
-	pop	%rsi
+	mov	%eax, %ecx
+	jrcxz	2f
+	ud2					/* a filter of the program's keeps its threads from having any data of ours */
+2:	pop	%rsi
 	pop	%rdi
 	lea	RUN_RED_ZONE(%rsp), %rsp
-	xor	%eax, %eax
+	mov	$0, %eax
 1:	mov	%rax, %gs:STATIC_RESULT
 	lea	static_thread_raw(%rip), %rcx
 	mov	$(RUN_NUMBERS - 1), %eax

@@ -68,6 +68,24 @@ static uintptr_t place(const struct load *l)
 	return (uintptr_t)at;
 }
 
+/* Nothing of it is trusted: its memory is ours as well. */
+static void look_at_segments(const struct load *l)
+{
+	unsigned executable = 0;
+	Elf64_Phdr ph;
+
+	for (unsigned i = 0; program_header(&l->file, &l->head, i, &ph); i++) {
+		if (ph.p_type != PT_LOAD)
+			continue;
+		if (ph.p_filesz > ph.p_memsz || ph.p_vaddr > UINT32_MAX || ph.p_memsz > UINT32_MAX - ph.p_vaddr ||
+		    (ph.p_vaddr - ph.p_offset) & PAGE_MASK || (!ph.p_filesz && ph.p_vaddr & PAGE_MASK))
+			cannot(l, "its segments are not as they should be");
+		executable += ph.p_flags & PF_X && ph.p_filesz;
+	}
+	if (executable != 1)
+		cannot(l, "has not one executable segment");
+}
+
 /* As the kernel would have made it for such a program. */
 static void stack_executable(void *stack)
 {
@@ -83,6 +101,7 @@ static uintptr_t map_segments(struct load *l, void *stack)
 	uintptr_t headers = 0;
 	Elf64_Phdr ph;
 
+	look_at_segments(l);
 	if (eh->e_type == ET_DYN)
 		l->bias = place(l);
 	for (unsigned i = 0; program_header(&l->file, &l->head, i, &ph); i++) {
@@ -105,6 +124,41 @@ static uint32_t word(uintptr_t at)
 	return *(const uint32_t *)at;
 }
 
+static uint64_t skip_uleb(uintptr_t *at)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; shift < 63; shift += 7) {
+		uint8_t byte = *(const uint8_t *)(*at)++;
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			break;
+	}
+	return value;
+}
+
+/* The shared part at CIE, of at least 24 bytes: do functions begin at a 4-byte distance from where that is written (0x1b)? */
+static bool is_common(uintptr_t cie)
+{
+	const char *letters = (const char *)cie + 9;
+	uintptr_t at = cie + 9 + strlen(letters) + 1;
+
+	if (*letters++ != 'z')
+		return false;
+	skip_uleb(&at); /* alignments, and the return address's register */
+	skip_uleb(&at);
+	skip_uleb(&at);
+	skip_uleb(&at);
+	for (; *letters && *letters != 'R'; letters++) {
+		if (*letters == 'P')
+			at += (*(const uint8_t *)at & 7) == 3 ? 5 : 9; /* 4 bytes, or an address's 8 */
+		else if (*letters == 'L')
+			at++;
+	}
+	return *letters == 'R' && *(const uint8_t *)at == 0x1b;
+}
+
 /* How many there are from AT to END, and what is known of them, relative to AT, unless TABLE is NULL. */
 static uint32_t take_frames(uintptr_t at, uintptr_t end, int32_t (*table)[2])
 {
@@ -112,7 +166,12 @@ static uint32_t take_frames(uintptr_t at, uintptr_t end, int32_t (*table)[2])
 	uint32_t n = 0;
 
 	for (; at + 4 <= end && word(at) && word(at) < UINT32_MAX && at + 4 + word(at) <= end; at += 4 + word(at)) {
-		if (!word(at + 4) || word(at) < 16)
+		uintptr_t cie;
+
+		if (word(at) < 16 || !word(at + 4))
+			continue;
+		cie = at + 4 - word(at + 4);
+		if (cie < base || cie >= at || word(cie) < 16 || !is_common(cie))
 			continue;
 		if (table) {
 			table[n][0] = (int32_t)((long)(at + 8 - base) + (int32_t)word(at + 8)); /* frames.c looks whether that holds */
@@ -152,6 +211,17 @@ static void sort_frames(int32_t (*table)[2], uint32_t n)
 	}
 }
 
+static bool in_a_segment(const struct load *l, const Elf64_Shdr *section)
+{
+	Elf64_Phdr ph;
+
+	for (unsigned i = 0; program_header(&l->file, &l->head, i, &ph); i++)
+		if (ph.p_type == PT_LOAD && section->sh_addr >= ph.p_vaddr && section->sh_addr - ph.p_vaddr <= ph.p_filesz &&
+		    section->sh_size <= ph.p_filesz - (section->sh_addr - ph.p_vaddr))
+			return true;
+	return false;
+}
+
 static void find_functions(const struct load *l, struct run_image *im)
 {
 	Elf64_Shdr section;
@@ -159,7 +229,7 @@ static void find_functions(const struct load *l, struct run_image *im)
 	uint32_t n;
 	long room;
 
-	if (!program_section(&l->file, &l->head, ".eh_frame", &section) || section.sh_addr + section.sh_size > im->end)
+	if (!program_section(&l->file, &l->head, ".eh_frame", &section) || !in_a_segment(l, &section))
 		return;
 	at = l->bias + section.sh_addr;
 	n = take_frames(at, at + section.sh_size, NULL);
@@ -192,5 +262,6 @@ void static_load(struct static_program *p, int fd, const char *path, void *stack
 	if (rc && rc != -ENODATA)
 		cannot(&l, "has no code");
 	p->image.path = path;
+	p->image.strange = true;
 	find_functions(&l, &p->image);
 }

@@ -91,14 +91,19 @@ static void mask_set(const uint64_t *new, uint64_t *old)
 /* A call that makes a thread; -EAGAIN is what it says when there is no memory. */
 static long thread_begin(struct run_regs *r)
 {
-	struct static_thread *me = here(), *t = static_thread_make();
+	struct static_thread *me = here(), *t;
 	const uint64_t every = ~0ULL;
+	uint64_t mask;
 
-	if (!t)
+	mask_set(&every, &mask); /* before a handler may do the same */
+	t = static_thread_make();
+	if (!t) {
+		mask_set(&mask, NULL);
 		return -EAGAIN;
+	}
 	t->raw = r->raw;
+	t->mask = mask;
 	me->child = t;
-	mask_set(&every, &t->mask);
 	r->raw = (uint64_t)(uintptr_t)static_thread_raw;
 	return run_pass(r);
 }
@@ -143,6 +148,14 @@ static long thread_after(struct run_regs *r)
 	return result;
 }
 
+/* In a fork's child: the others' are nobody's here. */
+static void thread_forked(void)
+{
+	for (struct static_thread *t = load_acquire(&all); t; t = t->next) /* pairs with add */
+		store_relaxed(&t->tid, 0u); /* only we exist, here and below */
+	store_relaxed(&here()->tid, (uint32_t)sys_call3(SYS_gettid, 0, 0, 0));
+}
+
 void static_thread_init(struct static_thread *first)
 {
 	variables_init(first);
@@ -150,4 +163,5 @@ void static_thread_init(struct static_thread *first)
 	store_relaxed(&first->tid, (uint32_t)sys_call3(SYS_gettid, 0, 0, 0)); /* only we exist */
 	runtime.thread_begin = thread_begin;
 	runtime.thread_after = thread_after;
+	runtime.thread_forked = thread_forked;
 }
