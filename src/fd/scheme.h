@@ -79,11 +79,20 @@ static inline void fd_forget(struct slot *self, struct fd_file *file)
 	}
 }
 
-/* As fd_ref_get of scheme_borrow.h, of the schemes without a ledger; and of the host's file, whose count is saturated. */
+/* In the schemes without a ledger, and of the host's file, whose count is saturated. */
 static inline bool fd_ref_take(struct fd_file *file, int *k)
 {
 	*k = -1;
 	return FD_LEDGER || ref_get(&file->count);
 }
+
+#ifndef SHELF_SCHEME_BORROW
+/* As that of scheme_borrow.h. */
+static inline bool fd_ref_get(struct slot *self, struct fd_file *file, int *k)
+{
+	(void)self;
+	return fd_ref_take(file, k);
+}
+#endif
 
 #endif

@@ -12,12 +12,6 @@
 
 #define FD_SCHEME_NAME "fileref"
 
-static inline bool fd_ref_get(struct slot *self, struct fd_file *file, int *k)
-{
-	(void)self;
-	return fd_ref_take(file, k);
-}
-
 static inline int fd_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
 {
 	return fd_section_get(self, tab, fd, out);

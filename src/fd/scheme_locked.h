@@ -27,12 +27,6 @@ static inline void fd_put(struct slot *self, struct fd_file *file)
 		fd_release(self, file);
 }
 
-static inline bool fd_ref_get(struct slot *self, struct fd_file *file, int *k)
-{
-	(void)self;
-	return fd_ref_take(file, k);
-}
-
 static inline int fd_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
 {
 	uint64_t word;

@@ -47,12 +47,6 @@ static inline bool fd_ref_get_live(struct fd_file *file)
 	return false;
 }
 
-static inline bool fd_ref_get(struct slot *self, struct fd_file *file, int *k)
-{
-	(void)self;
-	return fd_ref_take(file, k);
-}
-
 static inline int fd_get(struct slot *self, struct fd_table *tab, int fd, struct fd_file **out)
 {
 	uint64_t word;

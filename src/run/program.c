@@ -136,6 +136,42 @@ long program_open(int dirfd, const char *path)
 	return fd == -EACCES ? sys_call6(SYS_openat, dirfd, (long)path, O_PATH | O_CLOEXEC, 0, 0, 0) : fd;
 }
 
+bool program_script(struct program_head *head, char **interpreter, char **argument)
+{
+	char *p = head->bytes + 2, *end = strchr(head->bytes, '\n');
+
+	if (!end && head->len == sizeof(head->bytes) - 1 && !strchr(p, ' '))
+		return false; /* the name is cut off */
+	if (end)
+		*end = '\0';
+	for (end = p + strlen(p); end > p && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'); end--)
+		if (end[-1] == '\r')
+			break;
+	*end = '\0';
+	while (*p == ' ' || *p == '\t')
+		p++;
+	*interpreter = p;
+	while (*p && *p != ' ' && *p != '\t')
+		p++;
+	if (*p)
+		*p++ = '\0';
+	while (*p == ' ' || *p == '\t')
+		p++;
+	*argument = *p ? p : NULL;
+	return **interpreter != '\0';
+}
+
+long program_path(int fd, char *buf, size_t size)
+{
+	char link[32];
+	long n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = sys_call3(SYS_readlink, (long)link, (long)buf, (long)size - 1);
+	buf[max_of(n, 0L)] = '\0';
+	return n;
+}
+
 long program_may_run(const struct program_file *f)
 {
 	return sys_call6(SYS_faccessat2, f->fd, (long)"", X_OK, AT_EACCESS | AT_EMPTY_PATH, 0, 0);

@@ -38,6 +38,8 @@ struct program_file program_kernels(int fd);
 /* Opened for that, if only as a path where it may not be read.  Or -errno. */
 long program_open(int dirfd, const char *path);
 
+/* Where the kernel has what is open as FD; the length, or -errno. */
+long program_path(int fd, char *buf, size_t size);
 /* Of the kernel's: may this process run it?  -EACCES, also where nothing may be run. */
 long program_may_run(const struct program_file *f);
 
@@ -46,6 +48,9 @@ struct program_head {
 	long len;
 	_Alignas(8) char bytes[256];
 };
+
+/* "#!interpreter argument": both are cut out of the head; no argument: NULL.  False: there is no interpreter, or its name is cut off. */
+bool program_script(struct program_head *head, char **interpreter, char **argument);
 
 enum program_kind program_look(const struct program_file *f, const char *path, struct program_head *head);
 /* Why it is not started, to be said behind its name; NULL: it may be. */

@@ -256,9 +256,10 @@ static void judge_hidden(struct judge *j)
 	uint32_t id = 0;
 
 	slots_look_hidden(j->self, &hidden);
-	if ((hidden.last || hidden.spare) && judge_fault(j, true, "fewer slots than are somebody's, last", hidden.last))
-		slots_make_known(j->self->seg, &hidden);
-	while (hidden.last && j->repair && (s = slot_each(j->self->seg, &id)))
+	if ((!hidden.last && !hidden.spare) || !judge_fault(j, true, "fewer slots than are somebody's, last", hidden.last))
+		return;
+	slots_make_known(j->self->seg, &hidden);
+	while ((s = slot_each(j->self->seg, &id)))
 		slot_unclaim_dead(j->self->seg, s);
 }
 

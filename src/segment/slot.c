@@ -133,7 +133,6 @@ void slots_look_hidden(struct slot *self, struct slots_hidden *out)
 void slots_make_known(struct segment *seg, const struct slots_hidden *hidden)
 {
 	struct alloc_state *a = seg_local(seg)->alloc;
-
 	uint32_t made = load_relaxed(&a->slots_made); /* the CAS decides */
 
 	while (made < hidden->last && !cas_acq_rel(&a->slots_made, &made, hidden->last)) /* release, both: pairs with slot_each */

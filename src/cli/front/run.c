@@ -290,11 +290,9 @@ static long start_program(struct run *r, const char *path)
 			front_error("%s %s", path, STATIC_MISSING);
 		if (err < 0)
 			return err == -ENOENT ? -EPERM : err;
-		snprintf(alone, sizeof(alone), "/proc/self/fd/%ld", r->static_fd);
-		err = sys_call3(SYS_readlink, (long)alone, (long)whole, sizeof(whole) - 1);
+		err = program_path((int)r->static_fd, whole, sizeof(whole));
 		if (err < 0)
 			return err;
-		whole[err] = '\0';
 		snprintf(alone, sizeof(alone), "%s=%ld:%s", STATIC_VARIABLE, r->static_fd, whole);
 		*end++ = alone;
 		path = loader;
@@ -308,16 +306,13 @@ static long start_program(struct run *r, const char *path)
 /* The kernel finds the interpreter of the first program, and would not start what loads a static one.  NULL: it may be started. */
 static const char *interpreter_refusal(struct program_head *head)
 {
-	char *path = head->bytes + 2, *end;
 	struct program_head inner;
 	enum program_kind kind;
 	struct program_file f;
+	char *path, *argument;
 
-	while (*path == ' ' || *path == '\t')
-		path++;
-	for (end = path; *end && !strchr(" \t\r\n", *end); end++)
-		;
-	*end = '\0';
+	if (!program_script(head, &path, &argument))
+		return NULL; /* exec says what is wrong */
 	f = program_kernels((int)program_open(AT_FDCWD, path));
 	if (f.fd < 0)
 		return NULL;

@@ -116,8 +116,12 @@ static bool is_variable(const char *entry, const char *name)
 
 static bool is_ours(const char *entry)
 {
-	return library_env_is(entry) || is_variable(entry, "SHELF_RUN") || is_variable(entry, "SHELF_RUN_EXE") || is_variable(entry, LOADED_VARIABLE) || is_variable(entry, STATIC_VARIABLE) ||
-	       is_variable(entry, "SHELF_RUN_DIR") || is_variable(entry, "SHELF_RUN_TABLES");
+	static const char *const ours[] = {"SHELF_RUN", "SHELF_RUN_EXE", LOADED_VARIABLE, STATIC_VARIABLE, "SHELF_RUN_DIR", "SHELF_RUN_TABLES"};
+	bool is = library_env_is(entry);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(ours) && !is; i++)
+		is = is_variable(entry, ours[i]);
+	return is;
 }
 
 #define OUR_VARIABLES (4 + LIBRARY_ENV)
@@ -306,32 +310,6 @@ static long exec_ours(const struct exec_call *c, const struct program_file *im)
 	return err;
 }
 
-/* "#!interpreter argument": both are cut out of the head. */
-static bool script_split(struct program_head *head, char **interpreter, char **argument)
-{
-	char *p = head->bytes + 2, *end = strchr(head->bytes, '\n');
-
-	if (!end && head->len == sizeof(head->bytes) - 1 && !strchr(p, ' '))
-		return false; /* the name is cut off */
-	if (end)
-		*end = '\0';
-	for (end = p + strlen(p); end > p && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'); end--)
-		if (end[-1] == '\r')
-			break;
-	*end = '\0';
-	while (*p == ' ' || *p == '\t')
-		p++;
-	*interpreter = p;
-	while (*p && *p != ' ' && *p != '\t')
-		p++;
-	if (*p)
-		*p++ = '\0';
-	while (*p == ' ' || *p == '\t')
-		p++;
-	*argument = *p ? p : NULL;
-	return **interpreter != '\0';
-}
-
 /* ARGV: a script's, of N, for OUT with room for three more. */
 static void script_arguments(char **out, char *const *argv, long n, char *interpreter, char *argument, const char *path)
 {
@@ -350,7 +328,7 @@ static long exec_script(const struct exec_call *c, unsigned depth)
 	struct exec_call inner = {.envp = c->envp, .dirfd = AT_FDCWD};
 	long n = vector_length(c->argv), err;
 
-	if (depth >= EXEC_SCRIPTS || !script_split(&c->room->head, &interpreter, &argument))
+	if (depth >= EXEC_SCRIPTS || !program_script(&c->room->head, &interpreter, &argument))
 		return depth >= EXEC_SCRIPTS ? -ELOOP : -ENOEXEC;
 	argv = n < 0 ? NULL : room_take(((size_t)n + 4) * sizeof(*argv));
 	if (!argv)
@@ -493,18 +471,6 @@ static long loader_exec(const struct exec_call *c, const struct route *rt)
 
 /* ---- statically linked programs ----------------------------------------------------------------- */
 
-/* Where the kernel has it; the length. */
-static long host_path(int fd, char *buf, size_t size)
-{
-	char link[32];
-	long n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = sys_call3(SYS_readlink, (long)link, (long)buf, (long)size - 1);
-	buf[max_of(n, 0L)] = '\0';
-	return n;
-}
-
 /* Started in its place is what loads it, by a descriptor: of a copy, if it lies in the shelf. */
 static long exec_static(const struct exec_call *c, const struct program_file *im)
 {
@@ -513,7 +479,7 @@ static long exec_static(const struct exec_call *c, const struct program_file *im
 	long missing = library_static_program(loader, sizeof(room->name), runtime.library), err = missing, fd;
 
 	if (!err)
-		err = image_is_ours(im) ? number_path(im->fd, path, PATH_LIMIT) : host_path(im->fd, path, PATH_LIMIT);
+		err = image_is_ours(im) ? number_path(im->fd, path, PATH_LIMIT) : program_path(im->fd, path, PATH_LIMIT);
 	fd = err < 0 ? err : image_is_ours(im) ? copy_to_memfd(room, im, last_part(c->path), 0) : sys_call3(SYS_dup, im->fd, 0, 0);
 	image_close(im);
 	if (fd < 0)
@@ -527,14 +493,11 @@ static long exec_static(const struct exec_call *c, const struct program_file *im
 
 static long exec_kind(struct exec_call *c, struct route *rt, const struct program_file *im, unsigned depth)
 {
-	enum program_kind kind;
+	enum program_kind kind = PROGRAM_OTHER;
 	long err = image_is_file(im);
 
-	if (err) {
-		image_close(im);
-		return err;
-	}
-	kind = program_look(im, c->path, &c->room->head);
+	if (!err)
+		kind = program_look(im, c->path, &c->room->head);
 	/* What is run in its place the kernel does not ask about it. */
 	if (!image_is_ours(im) && (kind == PROGRAM_SCRIPT || kind == PROGRAM_STATIC))
 		err = program_may_run(im);

@@ -23,7 +23,7 @@
 #include "run/preload/map.h"
 
 extern const char run_spawn_raw[];
-__thread long run_spawn_result __attribute__((tls_model("initial-exec"), visibility("hidden")));
+__thread long run_spawn_result;
 
 static uint32_t pid_now(void)
 {

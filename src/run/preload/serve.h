@@ -112,6 +112,8 @@ struct runtime {
 };
 
 extern struct runtime runtime;
+/* What the last fork, or its kin, returned: spawn.S. */
+extern __thread long run_spawn_result __attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern __thread struct run_thread run_thread __attribute__((tls_model("initial-exec")));
 
 static inline struct run_proc *proc_here(void)

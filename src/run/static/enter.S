@@ -71,10 +71,8 @@ static_thread_raw:
 	pop	%rdi
 	lea	RUN_RED_ZONE(%rsp), %rsp
 	mov	$0, %eax
-1:	mov	%rax, %gs:STATIC_RESULT
-	lea	static_thread_raw(%rip), %rcx
-	mov	$(RUN_NUMBERS - 1), %eax
-	jmp	run_entry
+1:	lea	static_thread_raw(%rip), %rcx
+	jmp	run_spawned
 	.cfi_endproc
 	.size	static_thread_raw, . - static_thread_raw
 

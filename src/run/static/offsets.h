@@ -4,7 +4,6 @@
 #define SHELF_RUN_STATIC_OFFSETS_H
 
 #define STATIC_CHILD 8 /* of struct static_thread */
-#define STATIC_RESULT 16
 #define ARCH_SET_GS 0x1001
 #define SYS_ARCH_PRCTL 158
 

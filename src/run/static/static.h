@@ -27,7 +27,6 @@
 struct static_thread {
 	void *self; /* as the compiler wants it */
 	struct static_thread *child; /* STATIC_CHILD: being born of this thread */
-	long result; /* STATIC_RESULT: of the clone */
 	uint64_t raw; /* where the child's call goes on */
 	uint64_t mask; /* its signals then */
 	atomic_u32 taken; /* [a] by the child, which has looked at all of it */
@@ -35,7 +34,7 @@ struct static_thread {
 	struct static_thread *next; /* of all, newest first: only grows */
 };
 
-_Static_assert(offsetof(struct static_thread, child) == STATIC_CHILD && offsetof(struct static_thread, result) == STATIC_RESULT, "enter.S");
+_Static_assert(offsetof(struct static_thread, child) == STATIC_CHILD, "enter.S");
 
 /* What was loaded. */
 struct static_program {

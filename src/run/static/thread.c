@@ -2,7 +2,7 @@
 /*
  * thread.c - each thread's own data, found by GS.
  *
- * A parent makes its child's before the clone, with all signals blocked, and waits until the child has it: until then the child
+ * A parent makes its child's before the clone, with signals held, and waits until the child has it: until then the child
  * runs on its parent's. What a thread that is gone had is the next one's; that it is gone the kernel says, once the parent has
  * told which thread that is.
  * Data: `all`, which only grows; a block is taken by a CAS of its tid from a dead thread's, or from 0, to TAKEN.
@@ -83,22 +83,14 @@ struct static_thread *static_thread_make(void)
 	return t;
 }
 
-static void mask_set(const uint64_t *new, uint64_t *old)
-{
-	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)new, (long)old, sizeof(*new), 0, 0);
-}
-
 /* A call that makes a thread; -EAGAIN is what it says when there is no memory. */
 static long thread_begin(struct run_regs *r)
 {
-	struct static_thread *me = here(), *t;
-	const uint64_t every = ~0ULL;
-	uint64_t mask;
+	uint64_t mask = signals_hold(); /* before a handler may do the same */
+	struct static_thread *me = here(), *t = static_thread_make();
 
-	mask_set(&every, &mask); /* before a handler may do the same */
-	t = static_thread_make();
 	if (!t) {
-		mask_set(&mask, NULL);
+		signals_let_in(mask);
 		return -EAGAIN;
 	}
 	t->raw = r->raw;
@@ -117,7 +109,7 @@ static long born(struct run_regs *r)
 	run_thread.faults_blocked = 0;
 	store_release(&me->taken, 1u); /* pairs with wait_for */
 	futex_wake(&me->taken, 1);
-	mask_set(&mask, NULL);
+	signals_let_in(mask);
 	return 0;
 }
 
@@ -131,7 +123,7 @@ static void wait_for(struct static_thread *child)
 static long thread_after(struct run_regs *r)
 {
 	struct static_thread *me = here(), *child = me->child;
-	long result = me->result;
+	long result = run_spawn_result;
 	uint64_t mask;
 
 	if (r->raw != (uint64_t)(uintptr_t)static_thread_raw)
@@ -144,7 +136,7 @@ static long thread_after(struct run_regs *r)
 		wait_for(child);
 	/* We look at it no more, and nobody has it once that thread is gone; pairs with find_free. */
 	store_release(&child->tid, (uint32_t)max_of(result, 0L));
-	mask_set(&mask, NULL);
+	signals_let_in(mask);
 	return result;
 }
 

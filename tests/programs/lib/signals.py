@@ -72,14 +72,18 @@ class Run:
         return rest, os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def to_the_wrapper(name):
-    run = Run(COUNT + WAIT)
+def caught(name, how, before=lambda: None):
+    run = Run(COUNT + WAIT, before)
     run.line()
     run.kill(name)
     if name != 'TERM':
         run.line()
         run.kill('TERM')
-    print(name, 'is caught:', *run.end())
+    print(name, how, *run.end())
+
+
+def to_the_wrapper(name):
+    caught(name, 'is caught:')
 
 
 def uncaught(name):
@@ -95,13 +99,7 @@ def ignored(name):
     run.kill(name)
     run.kill('TERM' if name != 'TERM' else 'USR1')
     print(name, 'was ignored:', *run.end())
-    run = Run(COUNT + WAIT, lambda: signal.signal(getattr(signal, 'SIG' + name), signal.SIG_IGN))
-    run.line()
-    run.kill(name)
-    if name != 'TERM':
-        run.line()
-        run.kill('TERM')
-    print(name, 'was ignored, and is caught:', *run.end())
+    caught(name, 'was ignored, and is caught:', lambda: signal.signal(getattr(signal, 'SIG' + name), signal.SIG_IGN))
 
 
 def blocked(name):
